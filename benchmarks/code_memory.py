@@ -28,7 +28,7 @@ from rag_assets.cli.session import Session
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.search.plan import StepLists
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 
 WORK = PROJECT / ".local" / "benchmark-code-memory"
@@ -163,10 +163,10 @@ def count_rows(session: Session) -> dict[str, int]:
     """Count documents, symbols and edges."""
     serving = session.catalog.generations.serving(TENANT)
     number = serving.number if serving is not None else 0
-    relations = code_catalog(session.catalog).relation_rows.count_relations(TENANT, number)
+    relations = get_code_catalog(session.catalog).relation_rows.count_relations(TENANT, number)
     return {
         "documents": sum(1 for _ in session.catalog.documents.all(TENANT)),
-        "symbols": code_catalog(session.catalog).relation_rows.count_symbols(TENANT, number),
+        "symbols": get_code_catalog(session.catalog).relation_rows.count_symbols(TENANT, number),
         "edges": sum(edges for _, edges, _ in relations),
     }
 

@@ -24,7 +24,7 @@ from benchmarks.measure import PROJECT, create_parser, describe_machine, report_
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
@@ -125,7 +125,7 @@ def measure_walks(session: Session, edges: int) -> dict[str, Any]:
     """Copy the rows, and measure walks, memory and loading."""
     copies = copy_rows(session, edges)
     names = [number % copies + 1 for number in range(WALKS)]
-    graphs = code_catalog(session.catalog).relations.graphs
+    graphs = get_code_catalog(session.catalog).relations.graphs
     graphs.most_bytes = 0
     walks = {"by statements": time_walks(session, names)}
     process = psutil.Process()
@@ -145,7 +145,7 @@ def measure_walks(session: Session, edges: int) -> dict[str, Any]:
         "seconds to load it": round(seconds, 2),
         "seconds to follow an edit": time_refresh(session, graphs),
         "ms of its state": time_calls(
-            lambda: code_catalog(session.catalog).relations.read_moment(TENANT, ())
+            lambda: get_code_catalog(session.catalog).relations.read_readable_state(TENANT, ())
         ),
     }
 
@@ -173,7 +173,7 @@ def wait_for_graph(graphs: RelationGraphs, session: Session) -> Graph:
     until = time.monotonic() + _LOAD_SECONDS
     while time.monotonic() < until:
         serving = session.catalog.generations.serving(TENANT)
-        moment = code_catalog(session.catalog).relations.read_moment(TENANT, ())
+        moment = get_code_catalog(session.catalog).relations.read_readable_state(TENANT, ())
         if serving is not None:
             key = GraphKey(session.catalog.tenants.get(TENANT).ref, serving.number)
             graph = graphs.get(key, moment.state)

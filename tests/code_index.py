@@ -15,7 +15,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.tables import (
     derivations,
     document_kinds,
@@ -65,7 +65,7 @@ def differences(one: Held, other: Held) -> list[str]:
 
 def left_over(ctx: TenantContext) -> list[str]:
     """Return the keys of relations whose text belongs to no version."""
-    return code_catalog(ctx.catalog).relation_rows.list_orphaned_texts(ctx.ref.id)
+    return get_code_catalog(ctx.catalog).relation_rows.list_orphaned_texts(ctx.ref.id)
 
 
 def _documents(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:

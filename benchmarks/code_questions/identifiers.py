@@ -34,7 +34,7 @@ from rag_assets.search.model import Caller, Hit, SearchRequest
 from rag_assets.search.plan import load_installed_steps
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.retrieval.walk import Walker
-from rag_assets.systems.code_memory.symbols.names import name_parts
+from rag_assets.systems.code_memory.symbols.names import split_name
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 WORK: Final = PROJECT / ".local" / "benchmark-code-identifiers"
@@ -118,7 +118,7 @@ def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> l
         for symbol in symbols
         if symbol.role not in _OTHER_ROLES
         and not is_test(parse_path(symbol.uri))
-        and name_parts(symbol.name)
+        and split_name(symbol.name)
     }
     ordered = [definitions[key] for key in sorted(definitions)]
     return random.Random(seed).sample(ordered, min(count, len(ordered)))
@@ -126,7 +126,7 @@ def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> l
 
 def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
     """Yield the forms in which people search for a definition."""
-    parts = name_parts(symbol.name, folded=False)
+    parts = split_name(symbol.name, folded=False)
     last = parts[-1]
     yield "whole name", symbol.name
     yield "last part", last
@@ -137,7 +137,7 @@ def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
         yield "words", " ".join(words)
     # Anonymous classes are named by their line, so nobody searches for them.
     is_anonymous = any(part.isdigit() for part in parts[-2:])
-    if len(name_parts(symbol.local_name)) > 1 and not is_anonymous:
+    if len(split_name(symbol.local_name)) > 1 and not is_anonymous:
         for form, mark in zip(FORMS[5:8], ("::", ".", "#"), strict=True):
             yield form, mark.join(parts[-2:])
     yield "file name", parse_path(symbol.uri).rpartition("/")[2]
@@ -152,12 +152,12 @@ def _is_right(
 ) -> bool:
     if form == "file name":
         return parse_path(hit.uri).rpartition("/")[2] == name
-    wanted_parts = name_parts(symbol.name)
+    wanted_parts = split_name(symbol.name)
     if form in FORMS[5:8]:
         wanted_parts = wanted_parts[-2:]
     elif form != "whole name":
         wanted_parts = wanted_parts[-1:]
-    definitions = (name_parts(definition.name) for definition in symbols_by_uri.get(hit.uri, ()))
+    definitions = (split_name(definition.name) for definition in symbols_by_uri.get(hit.uri, ()))
     return any(parts[-len(wanted_parts) :] == wanted_parts for parts in definitions)
 
 

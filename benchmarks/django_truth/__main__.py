@@ -133,7 +133,7 @@ def _list_django_columns(django: Any, package: str) -> Iterator[str]:
 
 
 def _list_derived_columns(files: list[FileFacts]) -> Iterator[str]:
-    for table in TableReader(get_framework("django"), [File(file) for file in files]).tables():
+    for table in TableReader(get_framework("django"), [File(file) for file in files]).list_tables():
         yield from (f"{table.name}.{column}" for column in table.columns)
 
 

@@ -52,9 +52,9 @@ from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
-    name_parts,
+    format_path_template,
     parse_request,
-    path_template,
+    split_name,
 )
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
@@ -103,7 +103,7 @@ class CodeAnswers:
         walks = self.compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
         lines = [*_explain_prefix(route, names)]
         if len(found) > 1:
-            lines += [*_list_route_overview(names, walks), ""]
+            lines += [*_iter_route_overview(names, walks), ""]
         notes: list[str] = []
         for name, walk in zip(names, walks, strict=True):
             lines += [*self._formatter.format_tree(walk, name), ""]
@@ -315,9 +315,9 @@ class CodeAnswers:
         return walks or [WalkResult() for _ in names]
 
     def _walk_models(self, walks: Sequence[WalkResult]) -> tuple[list[WalkResult], list[str]]:
-        """Walk from the models of a table, and from the relations of other models to them.
+        """Walk from the models of a table, and from the relations of other models to these models.
 
-        Return the walks, and a note if some relations were not followed.
+        Return the walks, and a note if a limit kept some relations from being followed.
         """
         models = _list_sources(walks, "maps_to")
         users = self.compute_walks(models, direction="in")
@@ -339,7 +339,7 @@ class CodeAnswers:
 
     @property
     def _formatter(self) -> LineFormatter:
-        """Return the formatter; if the tenant has several repositories, paths name theirs."""
+        """Return the formatter; with several repositories, each path starts with its repository."""
         repositories = [source for source in self.tenant.sources if source.type in {"git", "files"}]
         return LineFormatter(shows_repository=len(repositories) > 1)
 
@@ -419,7 +419,7 @@ class _Dependents:
         return [value for key, value in self._found.items() if key not in self.start_keys]
 
     def follow_by_name(self, view: RelationView, start_nodes: Sequence[Node]) -> FoundUses:
-        """Add the users found by name only, step by step; return the uses of the start nodes."""
+        """Add users that are found only by name, step by step; return uses of the start nodes."""
         frontier = _add_members(view, start_nodes)
         first_uses: FoundUses | None = None
         omitted = 0
@@ -451,7 +451,7 @@ class _Dependents:
         return replace(first_uses or NO_USES, omitted=omitted)
 
     def _add_callers(self, users: Sequence[Node]) -> None:
-        """Add the routes and tests that depend on users found by name, as relations state."""
+        """Add the routes and tests that, according to relations, depend on users found by name."""
         names = [node.name for node in users]
         walks = self._compute_walks(names, direction="in", depth=_STEPS_TO_USERS)
         for user, walk in zip(users, walks, strict=True):
@@ -470,7 +470,7 @@ def _list_start_nodes(walks: Iterable[WalkResult]) -> list[Node]:
 
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
-    """Return the first line to show of a hit, and its text from there or its excerpt."""
+    """Return the number of the first line to show, and the text: from that line, or the excerpt."""
     found = quotation.search(hit.text) if quotation is not None else None
     if found is None or hit.line_start is None or hit.line_end is None:
         return hit.line_start, hit.excerpt
@@ -486,7 +486,7 @@ def _list_sources(walks: Iterable[WalkResult], kind: str) -> list[str]:
 
 
 def _format_coverage_note(resolver: NameResolver, counted: str, uses: FoundUses = NO_USES) -> str:
-    """Return the numbers of uses in an answer, and how the files of each language were read."""
+    """Return a note: the numbers of uses, and how the files of each language were read."""
     parts = [counted]
     if uses.possible:
         parts.append(format_count(len(uses.possible), "possible one"))
@@ -499,13 +499,13 @@ def _format_omitted_note(uses: FoundUses) -> list[str]:
 
 
 def _get_last_name(name: str) -> str:
-    """Return the last part of a name as written in code; "" if it is not a word."""
-    last = (name_parts(name, folded=False) or ("",))[-1]
+    """Return the last part of a name in code; "" if that part is not a word."""
+    last = (split_name(name, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
 def _suggest_search(*questions: str) -> list[str]:
-    """Return a command that finds all occurrences of those names that are words, if any."""
+    """Return a command that finds all occurrences of names; none if no name is a word."""
     names = (question for question in questions if "/" not in question)
     words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MOST_TARGETS]
     if not words:
@@ -515,7 +515,7 @@ def _suggest_search(*questions: str) -> list[str]:
 
 
 def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
-    """Return definitions with their members, whose users also use the definitions."""
+    """Return definitions and their members: who uses a member also uses the definition."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
@@ -537,12 +537,12 @@ def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
     """Yield a line if the requested path has more or fewer parts than the paths of its routes."""
     request = parse_request(written)
     shown = [name.removeprefix(ROUTE) for name in routes]
-    depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
-    if request and path_template(request[1]).count("/") not in depths:
+    depths = {format_path_template(name.partition(" ")[2]).count("/") for name in shown}
+    if request and format_path_template(request[1]).count("/") not in depths:
         yield f"{to_one_line(written)} is taken for {', '.join(shown)}: the server may add a prefix"
 
 
-def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
+def _iter_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
     """Yield a line for each route, because the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         key = name, "routes_to"

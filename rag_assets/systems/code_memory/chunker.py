@@ -17,7 +17,11 @@ from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
 from rag_assets.systems.code_memory.languages.tree import add_rest_units
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, is_data, type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import (
+    SOURCE_TYPES,
+    get_type_of_path,
+    is_data,
+)
 
 if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
@@ -72,7 +76,7 @@ def cut_document(request: ChunkRequest) -> CutText:
 def classify_path(path: str, media_type: str) -> str:
     """Return the kind of document by its path: "known_bug", "data", or "" for any other."""
     if media_type == _MARKDOWN:
-        return _BUGS if type_of_place(path) == _BUGS else ""
+        return _BUGS if get_type_of_path(path) == _BUGS else ""
     return _DATA if is_data(path) else ""
 
 
@@ -170,7 +174,7 @@ def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
     """Return a function that yields the offsets to cut at; ends of statements rank first."""
     ends = sorted({at for unit in found for at in unit.cuts})
 
-    def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    def iter_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         before = start
         for at, rank in find_line_cuts(text, start, end):
             here = bisect_right(ends, before) < bisect_right(ends, at)
@@ -178,7 +182,7 @@ def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
             yield at, Rank.PARAGRAPH if here else blank
             before = at
 
-    return cuts
+    return iter_cuts
 
 
 class _DefinitionFinder:
@@ -189,7 +193,7 @@ class _DefinitionFinder:
         self._starts = [unit.start for unit in found]
 
     def add_definition(self, passage: Passage) -> Passage:
-        """Return the passage with its definition; a continuation also gets its signature."""
+        """Return the passage with its definition; a continuation also gets the signature."""
         low = max(0, bisect_right(self._starts, passage.start) - 1)
         units = self._found[low : bisect_left(self._starts, passage.end)]
         if len(units) != 1:
@@ -202,7 +206,7 @@ class _DefinitionFinder:
 
 
 def _get_shared_definition(units: Sequence[Unit]) -> Definition:
-    """Return a definition with the role and the symbol that all units share, if they do."""
+    """Return a definition with the role and the symbol that all units share: else `rest`, ""."""
     roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
     return Definition(
         roles.pop() if len(roles) == 1 else _REST.role, symbols.pop() if len(symbols) == 1 else ""

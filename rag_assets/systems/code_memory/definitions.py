@@ -13,7 +13,7 @@ from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.model import INDEXES
 from rag_assets.systems.code_memory.pipeline.fact_store import RelationDrift, compare_relations
@@ -46,11 +46,11 @@ relations = Report(
 
 
 def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
-    """Return the counts of the serving build; None for tenants that read no source code."""
+    """Return the counts of relations; None if no build is serving or no source code is read."""
     serving = ctx.catalog.generations.serving(ctx.ref.id) if reads_code(ctx.tenant) else None
     if serving is None:
         return None
-    code = code_catalog(ctx.catalog)
+    code = get_code_catalog(ctx.catalog)
     every = code.relation_rows.count_relations(ctx.ref.id, serving.number)
     # Edges to other packages lead to no definition, and are never shown.
     counts = [one for one in every if one[0] != ELSEWHERE]
@@ -85,7 +85,7 @@ def _format_list(lines: list[str]) -> str:
 def build_verdict(
     drift: RelationDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Return the verdict of the check whether recorded relations match the indexed texts.
+    """Return the verdict on whether the recorded relations match the indexed texts.
 
     Args:
         uris: names of documents, by id.
@@ -129,7 +129,7 @@ def build_verdict(
     against_catalog=True,
 )
 def relations_check(context: CheckContext) -> Verdict:
-    """Compare relations with the lake's facts; compare differences again while no run writes."""
+    """Compare relations with the facts in the lake; check differences again while no run writes."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
     if not drift.none:
         with context.exclude_writers("comparing relations") as tenant:

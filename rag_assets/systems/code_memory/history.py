@@ -69,7 +69,7 @@ class History:
     """The latest commits that changed a file, or some of its lines.
 
     Attributes:
-        looked_at: number of commits that were compared with their parents.
+        looked_at: number of commits that the walk compared with their parents.
         incomplete: why earlier changes may be missing; "" if all are listed.
     """
 
@@ -130,7 +130,7 @@ class HistoryWalk:
         self._cut_off = ""
 
     def follow(self, commit: str, lines: Lines | None = None, most: int = _MOST_LISTED) -> History:
-        """Return the latest commits, at most `most`, that changed the file.
+        """Return the latest `most` commits that changed the file.
 
         Args:
             commit: id of the commit at which to start.
@@ -156,7 +156,7 @@ class HistoryWalk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines, and queue the parents to follow."""
+        """Return whether a commit changed the lines; also queue the parents to follow."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._iter_parents(commit):

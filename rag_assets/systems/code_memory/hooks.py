@@ -21,7 +21,7 @@ from rag_assets.runtime.watch_report import get_hooked_folder
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     is_true,
-    locate,
+    locate_repository,
     parse_configuration,
     read_configuration,
 )
@@ -59,7 +59,7 @@ def can_contain_blocks(content: bytes) -> bool:
 
 
 def build_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block, which runs the former hook `kept` last."""
+    """Return a new hook with one block; the hook runs the former hook `kept` last, if any."""
     hook = _SHELL + _OURS + block
     if kept:
         path = '"${0%/*}"/' + shlex.quote(kept)
@@ -86,7 +86,7 @@ def remove_block(content: bytes, tenant: str) -> bytes:
     return re.sub(block, b"", content)
 
 
-def is_ours(content: bytes) -> bool:
+def has_our_header(content: bytes) -> bool:
     """Return whether a hook was created by this module, according to its header."""
     return content.startswith((_SHELL + _OURS).encode())
 
@@ -131,7 +131,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         whole = hook.is_symlink() or not os.access(hook, os.X_OK)
         if content is None:
             _write_hook(hook, build_hook(block, None))
-        elif can_contain_blocks(content) and (is_ours(content) or not whole):
+        elif can_contain_blocks(content) and (has_our_header(content) or not whole):
             new = insert_block(content, tenant, block)
             if new == content:
                 continue
@@ -167,7 +167,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
             continue
         changed.append(name)
         before = folder / (name + KEPT_SUFFIX)
-        if not is_ours(new) or b"# >>> rag-assets " in new:
+        if not has_our_header(new) or b"# >>> rag-assets " in new:
             _write_hook(hook, new)
         elif before.is_symlink() or before.exists():
             before.replace(hook)
@@ -187,7 +187,7 @@ def find_hooks_folder(repository: Path) -> Path:
         ConfigurationError: hooks are switched off, or the folder is outside `.git`.
         ListingFailed: the folder is not a repository.
     """
-    folders = locate(repository.expanduser().resolve())
+    folders = locate_repository(repository.expanduser().resolve())
     inside: tuple[Path, ...] = (folders.common, folders.own)
     named = _read_repository_hooks_path(folders)
     if named is None and (named := _read_user_hooks_path()) is not None:
@@ -233,7 +233,7 @@ def _read_settings(path: Path) -> dict[str, str]:
 
 
 def _read_hook(hook: Path) -> bytes | None:
-    """Return the content of a hook, if any; NUL if it is too large or a broken link."""
+    """Return the content of a hook; None if absent, a NUL byte if too large or a broken link."""
     try:
         if not hook.is_file():
             return b"\0" if hook.is_symlink() else None

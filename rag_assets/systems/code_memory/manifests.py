@@ -32,7 +32,7 @@ def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iter
 
 
 def _build_dependency(place: SettingsEntry | re.Match[str], package: str) -> Fact:
-    """Return the fact `depends_on` for a package, with the span that states it."""
+    """Return the fact `depends_on` for a package, with the span of the text that states it."""
     span = (place.start, place.end) if isinstance(place, SettingsEntry) else place.span()
     return Fact("depends_on", *span, "", {"package": package})
 

@@ -23,12 +23,12 @@ from rag_assets.systems.code_memory.sources.repositories.names import find_repos
 from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
+    iter_route_endings,
+    iter_route_spellings,
+    list_path_spellings,
+    list_symbol_spellings,
+    list_table_spellings,
     parse_request,
-    path_spellings,
-    route_endings,
-    route_spellings,
-    symbol_spellings,
-    table_spellings,
 )
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
@@ -54,7 +54,7 @@ class NameResolver:
     tenant: Tenant
 
     def find_routes(self, name: str) -> list[Node]:
-        """Return the routes that a text names: by name, path, or the controller they lead to."""
+        """Return the routes that a text names: by name, by path, or by controller."""
         is_path = name.strip().startswith("/") or (" " in name.strip() and "/" in name)
         return self._find_by_name_or_path(name) or (
             [] if is_path else self._find_by_controller(name)
@@ -63,13 +63,13 @@ class NameResolver:
     def _find_by_name_or_path(self, name: str) -> list[Node]:
         """Return the routes with this name, path or requested path; GET routes come first.
 
-        If there is none, the path is also tried without its first parts, because servers may add a
-        prefix, and last as an operation that only an API description states.
+        If there is none, the path is tried without its first parts, because servers may add a
+        prefix, and last as the path of an operation that only an API description states.
         """
-        spelled = dict.fromkeys([name, *route_spellings(name)])
+        spelled = dict.fromkeys([name, *iter_route_spellings(name)])
         method, path = parse_request(name) or ("", name)
-        of_any_method = [path, *route_spellings(path)] if method else []
-        for ends, start in ((spelled, ""), (of_any_method, _ANY), (route_endings(name), "")):
+        of_any_method = [path, *iter_route_spellings(path)] if method else []
+        for ends, start in ((spelled, ""), (of_any_method, _ANY), (iter_route_endings(name), "")):
             for end in ends:
                 routes = (one for one in self._find_exact(end) if one.source_type == "route")
                 if found := [node for node in routes if node.name.startswith(start)]:
@@ -97,11 +97,11 @@ class NameResolver:
 
         If there is none, return an inherited member, or else definitions that end with the name.
         """
-        for spelled in symbol_spellings(name):
+        for spelled in list_symbol_spellings(name):
             if definitions := self._find_exact(spelled):
                 return definitions
         inherited = self._find_inherited(name)
-        return inherited or self._find_by_last_part(symbol_spellings(name))
+        return inherited or self._find_by_last_part(list_symbol_spellings(name))
 
     def find_start_names(self, name: str) -> list[str]:
         """Return the names of the nodes from which a walk for this name starts."""
@@ -112,7 +112,7 @@ class NameResolver:
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
-        spelled = table_spellings(name)
+        spelled = list_table_spellings(name)
         for spelling in spelled:
             if found := self._list_tables(spelling):
                 return found
@@ -124,20 +124,20 @@ class NameResolver:
 
     def find_files(self, path: str) -> list[str]:
         """Return the URIs of the files that a path may refer to; empty if there is no such file."""
-        spelled = path_spellings(path)
+        spelled = list_path_spellings(path)
         for spelling in spelled:
             if found := self._find_exact_path(spelling):
                 return found
         end = f"/{spelled[-1].lower()}" if spelled else ""
         found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
         # A path may start with the checkout's folder, as absolute paths do.
-        within = path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
+        within = list_path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
         shorter = (spelling for spelling in within if "/" in spelling)
         return found or next(filter(None, map(self._find_exact_path, shorter)), [])
 
     def explain_shorter_path(self, path: str) -> list[str]:
-        """Return a line that names the file, if only the end of a path matches it; else no line."""
-        spelled = path_spellings(path)
+        """Return a line that names the file if only the end of a path matches it; else []."""
+        spelled = list_path_spellings(path)
         uris = self.find_files(path)
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
         if not uris or any(f"/{uri.lower()}".endswith(end) for uri in uris):
@@ -146,7 +146,7 @@ class NameResolver:
 
     def list_files_below(self, path: str) -> list[str]:
         """Return the URIs of the files in a folder."""
-        folder = (path_spellings(path) or [""])[-1].lower()
+        folder = (list_path_spellings(path) or [""])[-1].lower()
         return [uri for uri in self._uris if folder and f"/{folder}/" in f"/{uri.lower()}"]
 
     def find_names_in_file(self, path: str) -> list[str]:
@@ -155,7 +155,7 @@ class NameResolver:
         return self._list_names_in(uris) or [FILE + uri for uri in uris]
 
     def describe_coverage(self) -> str:
-        """Return how many files of each language were read and how, as a line of an answer."""
+        """Return a line on how many files of each language were read, and by which means."""
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
         unscanned = self.view.list_documents(_FILE_TYPES, only_unscanned=True)
         unread = sum(_get_program_language(file.uri) != "" for file in unscanned)
@@ -194,7 +194,7 @@ class NameResolver:
 
     def _find_inherited(self, name: str) -> list[Node]:
         """Return the inherited member that a name such as `Class::member` refers to."""
-        for spelled in symbol_spellings(name):
+        for spelled in list_symbol_spellings(name):
             owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
             classes = {node.name for node in self._find_exact(owner)} if owner else set()
             for _ in range(_MOST_BASES):

@@ -47,7 +47,7 @@ def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 
 def to_one_line(name: str) -> str:
-    """Return a name from a repository in one line, cut and escaped for answers."""
+    """Return a name from a repository on one line, shortened and escaped for answers."""
     return escape_imitations(" ".join(name.split()))[:_LONGEST_NAME]
 
 
@@ -56,7 +56,7 @@ _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 
 
 def format_name(name: str) -> str:
-    """Return the name of a node without its package or namespace; a file is shown next to it."""
+    """Return the name of a node without package or namespace, as answers also show its file."""
     if name.startswith(_FILE):
         return parse_path(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
@@ -177,7 +177,7 @@ class LineFormatter:
 
         Args:
             found: nodes, each with the path of names that leads to it.
-            stated: relations; a node without lines is shown with the lines of its relation.
+            stated: relations; a node without line numbers is shown with those of its relation.
         """
         by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
         defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}

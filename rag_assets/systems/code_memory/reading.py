@@ -11,16 +11,16 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.facts import framework_facts
+from rag_assets.systems.code_memory.frameworks.facts import list_framework_facts
 from rag_assets.systems.code_memory.languages.name_index import index_names
-from rag_assets.systems.code_memory.languages.sql import with_queries
-from rag_assets.systems.code_memory.languages.tagged_units import with_definitions
+from rag_assets.systems.code_memory.languages.sql import add_queries
+from rag_assets.systems.code_memory.languages.tagged_units import add_definitions
 from rag_assets.systems.code_memory.languages.tags import (
     Tags,
     load_tag_languages,
     read_tags,
 )
-from rag_assets.systems.code_memory.languages.tree import add_rest_units, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import add_rest_units, get_syntax_tree
 from rag_assets.systems.code_memory.symbols.model import USES, CodeText
 
 Reader: TypeAlias = Callable[[str], CodeText]
@@ -81,7 +81,7 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
 
     Args:
         text: the text of one file.
-        frameworks: the tenant's own frameworks; see all_frameworks.
+        frameworks: the tenant's own frameworks; see load_all_frameworks.
     """
     language = get_language_of_type(media_type)
     try:
@@ -91,7 +91,7 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
             reading = _add_names(text, reading, language, frameworks)
         return _replace_nul(reading)
     finally:
-        syntax_tree.cache_clear()
+        get_syntax_tree.cache_clear()
 
 
 def _read_by_type(text: str, media_type: str) -> CodeText:
@@ -157,7 +157,7 @@ def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> Code
 
     Args:
         name: the language of the text.
-        frameworks: the tenant's own frameworks; see all_frameworks.
+        frameworks: the tenant's own frameworks; see load_all_frameworks.
     """
     language = load_tag_languages().get(name)
     if language is None:
@@ -165,12 +165,12 @@ def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> Code
     else:
         tags = read_tags(text, language)
         if not language.is_interpreted:
-            reading = with_definitions(text, reading, tags)
+            reading = add_definitions(text, reading, tags)
     if (language is not None or name in READ_FOR_USE) and name not in _KNOWN_QUERIES:
-        reading = with_queries(text, reading)
+        reading = add_queries(text, reading)
     defined = () if tags.definitions else _list_definitions(text, reading)
     names = index_names(text, tags, language, defined=defined)
-    stated, note = framework_facts(text, name, reading.facts, frameworks)
+    stated, note = list_framework_facts(text, name, reading.facts, frameworks)
     # Even a text without names gets this fact, which shows that the text was scanned.
     index = Fact(USES, 0, 0, values={"names": names})
     notes = filter(None, (tags.note, note))

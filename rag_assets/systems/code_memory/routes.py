@@ -238,11 +238,11 @@ async def symbols(
 ) -> CodeSymbols:
     """Return the definitions of a name, or of a document, in the repositories of a project."""
 
-    def look(walker: Walker) -> list[Node]:
+    def find(walker: Walker) -> list[Node]:
         caller = project.identity.caller
         return walker.find_definitions(project.tenant_id, caller, name=query.name, path=query.path)
 
-    return CodeSymbols(tuple(map(_build_node, await _walk(project, look))))
+    return CodeSymbols(tuple(map(_build_node, await _walk(project, find))))
 
 
 @router.get("/{project_id}/who-serves")

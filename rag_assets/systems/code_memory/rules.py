@@ -15,11 +15,11 @@ from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
 from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import LineFormatter
-from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
+from rag_assets.systems.code_memory.relations.edge_rules import list_targets_of_mention
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationView
 from rag_assets.systems.code_memory.sources.repositories.attributes import split_path
-from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, path_spellings
-from rag_assets.systems.code_memory.symbols.source_types import type_of_place
+from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, list_path_spellings
+from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path
 from rag_assets.tenants.model import Tenant
 
 MOST_DOCUMENTS: Final = 200
@@ -68,7 +68,7 @@ class QuestionFile:
         )
 
     def find_mention(self, source: str, names: frozenset[str]) -> str | None:
-        """Return the first name by which a document of a repository mentions this file, or None.
+        """Return the first name by which a document mentions this file; None if it does not.
 
         For a document of a different repository, only a qualified name counts as a mention.
         """
@@ -97,7 +97,7 @@ class _Candidate:
     def explain_concern(
         self, text: str, files: Sequence[QuestionFile]
     ) -> tuple[str, QuestionFile] | None:
-        """Return why the document concerns one of these files, and the file; else None."""
+        """Return why the document concerns one of these files, and which; None if it does not."""
         facts = read_markdown(text).facts
         named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
         for file in files:
@@ -110,7 +110,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """A finder of the rules and documents about files that a caller may read."""
+    """A finder of the rules and documents about files, limited to what a caller may read."""
 
     reader: DocumentReader
     tenant: Tenant
@@ -150,7 +150,8 @@ class RuleBook:
     ) -> tuple[list[_Candidate], int]:
         """Return documents that may concern files, rules first, and how many may be missing.
 
-        Documents with an id in `naming` seem to mention the files.
+        Args:
+            naming: ids of documents that seem to mention the files.
         """
         stated = self.view.list_edges_of_kind("applies_to")
         globs: dict[str, list[str]] = {}
@@ -162,7 +163,7 @@ class RuleBook:
         unknown = 0
         for document in self.view.list_documents([*_ORDER, _FILE]):
             kind = document.source_type
-            kind = type_of_place(parse_path(document.uri)) if kind == _FILE else kind
+            kind = get_type_of_path(parse_path(document.uri)) if kind == _FILE else kind
             if kind not in _ORDER:
                 continue
             one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
@@ -175,11 +176,11 @@ class RuleBook:
         return [one for *_, one in found], unknown
 
     def _locate_file(self, path_as_written: str) -> QuestionFile:
-        """Return the file that a path means, written within its repository or as hits show it."""
+        """Return the file that a path means, either in its repository or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.list_readable_sources(sources)
-        spelled = path_spellings(path_as_written)
+        spelled = list_path_spellings(path_as_written)
         bare, *shorter = spelled[1:] or spelled or [""]
         paths: Mapping[str, Sequence[str]] = {}
         for path in (bare, *(one for one in shorter if "/" in one)):
@@ -224,7 +225,7 @@ def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, li
 def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
     """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
-    each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
+    each = (list_targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
     return sorted({target for targets in each for target in targets})
 
 

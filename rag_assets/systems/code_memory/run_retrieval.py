@@ -149,7 +149,7 @@ def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[st
 def _list_edges(
     view: RelationView, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
 ) -> list[FoundEdge]:
-    """Return all edges at nodes; if one query cannot read them, query each half separately."""
+    """Return all edges at nodes; if they are too many for one query, query each half."""
     edges = view.find_edges_of_nodes(keys, nodes, "both")
     if not edges.cut or len(keys) == 1:
         return [*edges.edges]
@@ -281,7 +281,10 @@ class RunRetrieval:
 
 
 def _build_uris(record: TenantRecord, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths with the name of each repository in front; unchanged if they start with one."""
+    """Return the URIs that paths may mean: each path after the name of every repository.
+
+    A path that starts with the name of a source is also returned as it is.
+    """
     sources = Tenant.from_config(record.config).sources
     names = [one.of for one in sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}

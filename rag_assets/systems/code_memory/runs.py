@@ -136,7 +136,7 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
 
 
 def _build_error(number: int, problem: str, *field: str | int) -> Mapping[str, Any]:
-    """Return the error for a line, or for a field of the event in it."""
+    """Return the error of a line, or of a field in that line."""
     where = ("body", number, *field)
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
@@ -157,10 +157,10 @@ def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
     return tuple(source for source in tenant.sources if isinstance(source, RunsConfig))
 
 
-def list_path_readings(
+def iter_possible_paths(
     configs: Iterable[RunsConfig], path: str
 ) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield each source, with the path in its repository, that a path may refer to."""
+    """Yield each source that a path may refer to, with the path within its repository."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
@@ -171,7 +171,9 @@ def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
     """Return the ids of all documents that paths may refer to, whether or not they exist."""
     configs = list_runs_sources(tenant)
     return frozenset(
-        compute_document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
+        compute_document_id(c.of, p)
+        for path in paths
+        for c, p in iter_possible_paths(configs, path)
     )
 
 
@@ -286,7 +288,7 @@ def _locate_path(
     The path of an unknown file belongs to the repository whose name it starts with, else to the
     first repository.
     """
-    possible = [*list_path_readings(configs, path)]
+    possible = [*iter_possible_paths(configs, path)]
     for config, within in possible:
         if compute_document_id(config.of, within) in known:
             return config, within

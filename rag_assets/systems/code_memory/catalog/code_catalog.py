@@ -19,6 +19,6 @@ class CodeCatalog:
         self.derivations = DerivationTable(database)
 
 
-def code_catalog(catalog: Catalog) -> CodeCatalog:
+def get_code_catalog(catalog: Catalog) -> CodeCatalog:
     """Return the queries on the tables of code memory in a catalog, created once per catalog."""
     return catalog.of_system(CodeCatalog)

@@ -99,7 +99,7 @@ class KindTable(CatalogQueries):
                 yield read_row(CodeDocument, row, kinds=row.kinds or {})
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
-        """Record all known kinds of definitions, by document; index these documents again."""
+        """Replace the recorded kinds of definitions in these documents, and index them again."""
         insert = upsert(document_kinds)
         statement = insert.on_conflict_do_update(
             index_elements=["tenant", "document_id"], set_={"kinds": insert.excluded.kinds}
@@ -135,7 +135,7 @@ class DerivedRecords:
     Attributes:
         of: the source of the files from which they are derived.
         source: the source under which they are stored.
-        fingerprint: the state of these files, in the format of SourceMark.
+        fingerprint: the state of these files, as SourceMark.format returns it.
         unresolved: unresolved statements that may add to the documents or change them.
     """
 
@@ -155,7 +155,7 @@ class DerivationTable(CatalogQueries):
     def compute_fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
     ) -> dict[str, Fingerprint]:
-        """Return a fingerprint for each source, which changes with its documents in a build."""
+        """Return a fingerprint for each source; it changes when a document in the build changes."""
         line = func.concat_ws(
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
@@ -186,7 +186,7 @@ class DerivationTable(CatalogQueries):
                 connection.execute(statement.where(table.tenant == ref.id, table.source == source))
 
     def list_unresolved(self, tenant_id: str) -> dict[str, list[UnresolvedStatement]]:
-        """Return the unresolved statements in the files of each source, by source."""
+        """Return the statements that could not be resolved, by the source of their files."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
         return {
@@ -241,7 +241,7 @@ def _select_indexed(tenant_id: str, generation: int, *columns: ColumnElement[Any
 
 
 def compute_fingerprint(documents: Iterable[CodeDocument]) -> Fingerprint:
-    """Return the fingerprint of documents, equal to that of compute_fingerprints."""
+    """Return the fingerprint that compute_fingerprints would return for these documents."""
     first = second = 0
     for document in documents:
         line = f"{document.document_id}/{document.chunk_set_key}/{document.access_scope}"

@@ -10,16 +10,16 @@ from urllib.parse import unquote
 from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import ScopedDocument
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, short_name
+from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, get_short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     HANDED,
     NAMELESS,
     OWN,
-    defined_name,
     get_name_style,
-    own_spellings,
+    iter_own_spellings,
+    iter_spellings,
+    qualify_defined_name,
     resolve_spelling,
-    spellings,
 )
 
 Direction: TypeAlias = Literal["out", "in", "both"]
@@ -100,9 +100,9 @@ class FoundEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundEdges:
-    """Edges that start or end at the requested nodes; those that start there come first.
+    """Edges that start or end at the requested nodes; edges that start there come first.
 
-    If `cut` is true, there are further edges.
+    If `cut` is true, a limit has left out further edges.
     """
 
     edges: Sequence[FoundEdge]
@@ -143,7 +143,7 @@ _RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
 
 
 def qualify_name(name: str, uri: str) -> str:
-    """Return the repository-wide form of a name that an edge in a document contains."""
+    """Return the repository-wide form of a name in an edge; `uri` is the edge's document."""
     if not name.startswith(_RELATIVE):
         return name  # Nearly all names return here, without parsing the URI.
     if name.startswith(NAMELESS):
@@ -160,30 +160,30 @@ def qualify_definition(name: str, uri: str) -> str:
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
         return resolve_spelling(name, parse_path(uri))
-    return name if get_name_style(uri) == "none" else defined_name(name, parse_path(uri))
+    return name if get_name_style(uri) == "none" else qualify_defined_name(name, parse_path(uri))
 
 
-def list_name_spellings(name: str) -> Iterator[str]:
-    """Yield the spellings by which documents may refer to a node."""
+def iter_target_spellings(name: str) -> Iterator[str]:
+    """Yield the spellings of a node as the target of edges: as documents may refer to it."""
     if name.startswith(FILE):
         yield FILE + parse_path(name.removeprefix(FILE))
     else:
-        yield from spellings(name, short_name(name))
+        yield from iter_spellings(name, get_short_name(name))
 
 
-def list_own_spellings(name: str) -> Iterator[str]:
-    """Yield the spellings of a node in documents where edges start at it."""
+def iter_source_spellings(name: str) -> Iterator[str]:
+    """Yield the spellings of a node as the source of edges."""
     if name.startswith(FILE):
         yield FILE + parse_path(name.removeprefix(FILE))
     else:
-        yield from own_spellings(name)
+        yield from iter_own_spellings(name)
 
 
 def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Separate names that any document may contain from names of anonymous classes.
+    """Separate the names of anonymous classes from all other names.
 
-    Each of the latter is returned as the URI of its document and its name there. That name is based
-    on a line, so that every migration of an application may contain it.
+    The name of an anonymous class consists of a line number, so that many documents may contain it.
+    It is therefore returned with the URI of its document.
     """
     named: list[str] = []
     nameless: list[tuple[str, str]] = []

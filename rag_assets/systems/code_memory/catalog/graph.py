@@ -41,7 +41,7 @@ class Names:
         self.bytes = 0
 
     def add(self, text: str | None) -> int:
-        """Return the number of a string, which is added if it is new; NONE for None."""
+        """Add a string if it is new, and return its number; NONE for None."""
         if text is None:
             return NONE
         number = self._numbers.get(text)
@@ -52,7 +52,7 @@ class Names:
         return number
 
     def find_number(self, text: str) -> int | None:
-        """Return the number of a string; None if it was not added."""
+        """Return the number of a string; None if the table does not contain it."""
         return self._numbers.get(text)
 
     def __getitem__(self, number: int) -> str:
@@ -142,7 +142,7 @@ class Segment:
     """The definitions and edges of some texts.
 
     Attributes:
-        first: number of the first of its texts, which are numbered consecutively.
+        first: number of the first text; the texts are numbered consecutively.
         names: all strings in its columns.
         kinds: the number in `names` of each kind of edges.
         edges, symbols: the rows, in the order of texts and positions.

@@ -78,7 +78,7 @@ def load_graph(
 def _read_documents(
     connection: Connection, key: GraphKey
 ) -> tuple[RelationState, Sequence[Sequence[Any]]]:
-    """Return the state of the relations and the documents' rows, which end with the text's key."""
+    """Return the state of the relations, and a row per document that ends with its text's key."""
     columns = (
         *(documents.c.document_id, documents.c.uri, documents.c.source, documents.c.access_scope),
         *(documents.c.source_type, cast(document_kinds.c.kinds, Text)),

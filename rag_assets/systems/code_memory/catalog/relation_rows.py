@@ -59,7 +59,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     HANDS_ON,
     PACKAGE,
     TABLE,
-    short_name,
+    get_short_name,
 )
 
 _BATCH = 2_000
@@ -139,7 +139,7 @@ _TENANT = bindparam("tenant", type_=Text)
 
 
 def _sum_changes(total: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
-    """Return the sum of the random numbers of former changes, in `total`, and of later ones."""
+    """Return `total`, the sum of former changes, plus the random numbers of later changes."""
     former = select(total).where(relation_change_totals.c.tenant == _TENANT).scalar_subquery()
     since = (
         select(func.sum(relation_changes.c.nonce))
@@ -197,10 +197,10 @@ class RelationRowTable(CatalogQueries):
         return self._database.fetch_value(query) or 0
 
     def count_relations(self, tenant_id: str, generation: int) -> list[tuple[str, int, int]]:
-        """Return each kind of relations in a build with two numbers, the most frequent kind first.
+        """Return each kind of relation in a build with two counts, the most frequent kind first.
 
-        The second number counts only edges that lead to a definition in the tenant's repositories,
-        or to a table, a setting, a file or a package.
+        The first counts all edges. The second counts only edges that lead to a definition in the
+        tenant's repositories, or to a table, a setting, a file or a package.
         """
         texts = _select_texts(tenant_id, generation)
         defined_names = select(symbols.c.symbol, symbols.c.short).where(
@@ -218,7 +218,7 @@ class RelationRowTable(CatalogQueries):
             rows = connection.execution_options(yield_per=_COUNT_BATCH).execute(targets)
             for kind, target, count in rows:
                 counts[kind][0] += count
-                name = target if "\\" in target else short_name(target)
+                name = target if "\\" in target else get_short_name(target)
                 if target.startswith(_KNOWN) or name in defined:
                     counts[kind][1] += count
         found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]

@@ -26,8 +26,8 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
     Permits,
     Readable,
-    list_name_spellings,
-    list_own_spellings,
+    iter_source_spellings,
+    iter_target_spellings,
     qualify_definition,
     qualify_name,
     separate_nameless,
@@ -49,7 +49,7 @@ from rag_assets.systems.code_memory.catalog.relation_rows import (
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
+from rag_assets.systems.code_memory.symbols.naming import CALLED, iter_local_names
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
 """Names of all list parameters of EDGES and SOME_EDGES."""
@@ -80,7 +80,7 @@ class RelationRows:
         Args:
             direction: out: edges that start at a node; in: edges that end at it.
             limit: the maximum number of edges to return for each direction, and for files.
-            files: URIs of documents; their edges that no definition states are returned too.
+            files: URIs of documents; edges that start at the document itself are returned too.
             only: kinds of edges to return; empty: all.
             without: kinds to omit.
             whole: whether to return no edges at all if there are more than the limit.
@@ -89,9 +89,12 @@ class RelationRows:
         values: dict[str, Any] = {"uris": [*files], "inside": [*{uri for uri, _ in nameless}]}
         inside = [*{own for _, own in nameless}]
         if direction != "in":
-            values |= {"own": list_spellings(list_own_spellings, named), "own_inside": inside}
+            values |= {"own": list_spellings(iter_source_spellings, named), "own_inside": inside}
         if direction != "out":
-            values |= {"named": list_spellings(list_name_spellings, named), "named_inside": inside}
+            values |= {
+                "named": list_spellings(iter_target_spellings, named),
+                "named_inside": inside,
+            }
         values |= {"limit": limit + 1, "only": sorted(only), "without": sorted(without)}
         # If the result would exceed the limit, no edges are returned, so any rows may be read.
         rows = self._list_edge_rows(statements.SOME_EDGES if whole else statements.EDGES, **values)
@@ -109,7 +112,7 @@ class RelationRows:
         return [*edges]
 
     def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
-        """Return the edges of a kind with any target, at most `limit`."""
+        """Return at most `limit` edges of a kind, whatever their target."""
         rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit)
         return [_read_edge_row(*row) for _, *row in rows]
 
@@ -125,7 +128,7 @@ class RelationRows:
         """Return the definitions with these qualified names."""
         wanted = frozenset(names)
         plain, nameless = separate_nameless(wanted)
-        definitions = self._find_by_local_names(list_spellings(local_names, plain))
+        definitions = self._find_by_local_names(list_spellings(iter_local_names, plain))
         if nameless:
             definitions += self.list_definitions([*{uri for uri, _ in nameless}])
         places: dict[tuple[str, str, int], FoundSymbol] = {}
@@ -138,7 +141,7 @@ class RelationRows:
         return self._list_symbols(statements.DEFINITIONS_BY_NAME, names=names) if names else []
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
-        """Return the definitions with these short names; see short_name."""
+        """Return the definitions with these short names; see get_short_name."""
         return self._list_symbols(statements.DEFINITIONS_BY_SHORT_NAME, names=[*shorts])
 
     def find_names(
@@ -276,22 +279,28 @@ class GraphRelations(RelationRows):
         """See RelationRows."""
         edges: dict[tuple[str, int], FoundEdge] = {}
         names, nameless = separate_nameless(nodes)
-        own_names = list_spellings(list_own_spellings, names) if direction != "in" else []
-        target_names = list_spellings(list_name_spellings, names) if direction != "out" else []
+        own_names = list_spellings(iter_source_spellings, names) if direction != "in" else []
+        target_names = list_spellings(iter_target_spellings, names) if direction != "out" else []
         target_names = [name for name in target_names if self._may_mean_one(name)]
 
-        def kinds(segment: Segment) -> frozenset[int]:
+        def find_kind_numbers(segment: Segment) -> frozenset[int]:
             wanted = {*(only or segment.kinds)} - {*without}
             return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted)
 
         cache = self._graph.edge_cache
         cut = False
         for rows in (
-            self._iter_edge_rows(own_names, "stated_of", kinds),
-            self._iter_edge_rows_inside(((uri, "") for uri in files), "stated_of", kinds),
-            self._iter_edge_rows(target_names, "target", kinds),
-            self._iter_edge_rows_inside(nameless if direction != "in" else (), "stated_of", kinds),
-            self._iter_edge_rows_inside(nameless if direction != "out" else (), "target", kinds),
+            self._iter_edge_rows(own_names, "stated_of", find_kind_numbers),
+            self._iter_edge_rows_inside(
+                ((uri, "") for uri in files), "stated_of", find_kind_numbers
+            ),
+            self._iter_edge_rows(target_names, "target", find_kind_numbers),
+            self._iter_edge_rows_inside(
+                nameless if direction != "in" else (), "stated_of", find_kind_numbers
+            ),
+            self._iter_edge_rows_inside(
+                nameless if direction != "out" else (), "target", find_kind_numbers
+            ),
         ):
             ordered = [*islice(rows, limit + 1)] if whole else [*rows]
             cut = cut or len(ordered) > limit
@@ -397,7 +406,7 @@ class GraphRelations(RelationRows):
     def _iter_edge_rows_inside(
         self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
     ) -> Iterator[_Row]:
-        """Yield the edges at names that are only valid within the given document."""
+        """Yield the edges at names that are only valid within one document, given by its URI."""
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
@@ -483,7 +492,7 @@ class RelationTable:
         """Return the relations of the document versions that a caller may read."""
         return RelationRows(self._statements, readable)
 
-    def read_moment(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
+    def read_readable_state(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
         """Return the state of a tenant's relations, and the scopes that principals may read."""
         values = {"tenant": tenant_id, "principals": [*principals]}
         [(changes, rows, scopes)] = self._statements.rows(READABLE_STATE, values)
@@ -497,7 +506,7 @@ def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[
 
 
 def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
-    """Return the definition in a row of SQL; its columns are nearly in the order of the fields."""
+    """Return the definition in an SQL row, whose columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
         *(qualify_definition(symbol, uri), role, public, first, last, content_hash),
@@ -507,7 +516,7 @@ def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundS
 
 
 def _read_edge_row(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
-    """Return the edge in a row of SQL; its columns are in the order of the fields."""
+    """Return the edge in an SQL row, whose columns are in the order of the fields."""
     how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
     repository = get_repository_source(source)
     return FoundEdge(

@@ -22,7 +22,7 @@ from rag_assets.systems.code_memory.derived.model import (
     DerivedDocument,
     DerivedStatement,
     UnresolvedStatement,
-    describe,
+    build_description,
     link_groups,
 )
 from rag_assets.systems.code_memory.derived.requested_routes import (
@@ -37,7 +37,7 @@ from rag_assets.systems.code_memory.django.urlconf import (
     read_routes,
 )
 from rag_assets.systems.code_memory.django.views import DjangoRoute
-from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, load_all_frameworks
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File, group
 from rag_assets.systems.code_memory.frameworks.routes import (
     FrameworkRoute,
@@ -56,10 +56,10 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
     format_endpoint,
-    route_keys,
-    table_keys,
+    list_route_keys,
+    list_table_keys,
 )
-from rag_assets.systems.code_memory.symbols.naming import defined_name
+from rag_assets.systems.code_memory.symbols.naming import qualify_defined_name
 from rag_assets.systems.code_memory.symbols.source_types import SourceType, is_test
 
 SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, OPERATION, "imports"}
@@ -84,36 +84,36 @@ def list_signs(file: FileFacts, custom: str = "") -> set[str]:
 
     Args:
         file: the file, with at least the facts of SIGN_KINDS.
-        custom: the tenant's own frameworks as JSON; see all_frameworks.
+        custom: the tenant's own frameworks as JSON; see load_all_frameworks.
     """
     signs = {name for fact in file.facts if fact.kind == FOUND for name in fact.values["names"]}
-    if laravel.speaks_of_laravel(file):
+    if laravel.has_laravel_sign(file):
         signs.add(_LARAVEL)
-    if speaks_of_django(file):
+    if imports_django(file):
         signs.add(_DJANGO)
     if any(fact.kind == OPERATION for fact in file.facts):
         signs.add(_OPERATIONS)
     for framework in _list_unmarked_frameworks(file.language, custom):
         paths = (find_page_route(page, file.path) for page in framework.pages)
-        if _reads_facts(framework) or any(path is not None for path in paths):
+        if _has_derivation_rules(framework) or any(path is not None for path in paths):
             signs.add(framework.name)
     return signs
 
 
 @lru_cache(maxsize=128)
-def languages_read(signs: frozenset[str], custom: str = "") -> frozenset[str] | None:
-    """Return the languages of the files that derived_documents reads; None for all files.
+def list_languages_to_read(signs: frozenset[str], custom: str = "") -> frozenset[str] | None:
+    """Return the languages of the files that derive_documents reads; None for all files.
 
-    Without the files in other languages, the derived documents are the same. The languages for two
-    sets of signs are the languages for their union.
+    Files in other languages do not change the derived documents. The languages for the union of two
+    sets of signs are the union of their languages.
 
     Args:
         signs: the signs of all files of a repository.
     """
     if _LARAVEL in signs or _OPERATIONS in signs:
         return None  # Both need definitions in any language.
-    frameworks = all_frameworks(custom)
-    used = [o for o in frameworks if o.name in signs and (o.pages or _reads_facts(o))]
+    frameworks = load_all_frameworks(custom)
+    used = [o for o in frameworks if o.name in signs and (o.pages or _has_derivation_rules(o))]
     languages = {language for framework in used for language in framework.languages}
     if _DJANGO in signs:
         languages.add("python")
@@ -125,38 +125,40 @@ def languages_read(signs: frozenset[str], custom: str = "") -> frozenset[str] | 
     return frozenset(languages)
 
 
-def is_of_django(signs: frozenset[str]) -> bool:
-    """Return whether a repository with these signs is read by the interpreter of Django."""
+def uses_django(signs: frozenset[str]) -> bool:
+    """Return whether signs show that a repository uses Django, so that its interpreter reads it."""
     return _DJANGO in signs
 
 
 @lru_cache(maxsize=128)
 def _list_unmarked_frameworks(language: str, custom: str) -> tuple[Framework, ...]:
     """Return the frameworks of a language that need no marker in a file to apply."""
-    return tuple(o for o in all_frameworks(custom) if language in o.languages and not o.markers)
+    return tuple(
+        o for o in load_all_frameworks(custom) if language in o.languages and not o.markers
+    )
 
 
-def _reads_facts(framework: Framework) -> bool:
+def _has_derivation_rules(framework: Framework) -> bool:
     """Return whether a framework has rules that derive routes or tables from facts."""
     rules = framework.routes, framework.resources, framework.tables, framework.changes
     return any(map(bool, rules))
 
 
-def derived_documents(files: Sequence[FileFacts], custom: str = "") -> Derivation:
+def derive_documents(files: Sequence[FileFacts], custom: str = "") -> Derivation:
     """Derive routes and tables from all these files together, without duplicates.
 
     Args:
         files: the files of one repository, all readable by the same callers.
-        custom: the tenant's own frameworks as JSON; see all_frameworks.
+        custom: the tenant's own frameworks as JSON; see load_all_frameworks.
     """
-    frameworks = all_frameworks(custom)
+    frameworks = load_all_frameworks(custom)
     derivations: list[Derivation] = []
     is_php = any(file.language == "php" for file in files)
-    if is_php and any(map(laravel.speaks_of_laravel, files)):
+    if is_php and any(map(laravel.has_laravel_sign, files)):
         derivations.append(laravel.derive(files))
-    if any(map(speaks_of_django, files)):
+    if any(map(imports_django, files)):
         derivations.append(derive_django_routes(files))
-    derivations.append(derive_by_data(files, frameworks))
+    derivations.append(derive_by_framework_rules(files, frameworks))
     documents: dict[str, DerivedDocument] = {}
     for derivation in derivations:
         for document in derivation.documents:
@@ -168,8 +170,8 @@ def derived_documents(files: Sequence[FileFacts], custom: str = "") -> Derivatio
     return Derivation(tuple(documents.values()), (*unresolved, *cut))
 
 
-def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
-    """Return the facts that find_source_types reads from a file of a repository without Django."""
+def keep_deciding_facts(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
+    """Return the facts that determine source types in a file of a repository without Django."""
     return tuple(filter(laravel_classes.is_read_fact, facts)) if language == "php" else ()
 
 
@@ -193,12 +195,12 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     php = [file for file in files if file.language == "php"]
     python = [file for file in files if file.language == "python"]
     source_types = dict(laravel_classes.find_source_types(php)) if php else {}
-    if any(map(speaks_of_django, python)):
+    if any(map(imports_django, python)):
         source_types |= django_kinds(python)
     return source_types
 
 
-def speaks_of_django(file_facts: FileFacts) -> bool:
+def imports_django(file_facts: FileFacts) -> bool:
     """Return whether a Python file imports from Django or Django REST framework."""
     return file_facts.language == "python" and any(
         fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] in _DJANGO_PACKAGES
@@ -218,8 +220,10 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 """Matches a scheme and host, with an optional user and password; they are not part of a route."""
 
 
-def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
-    """Derive the routes and tables of a repository with the rules of these frameworks."""
+def derive_by_framework_rules(
+    files: Sequence[FileFacts], frameworks: Sequence[Framework]
+) -> Derivation:
+    """Derive the routes and tables of a repository by the rules of these frameworks."""
     read = [File(file) for file in files if not is_test(file.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []
@@ -231,7 +235,7 @@ def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) 
         ):
             continue
         reader = RouteReader(framework, files_of_languages)
-        routes = [*islice(reader.routes(), _MOST_ROUTES)]
+        routes = [*islice(reader.iter_routes(), _MOST_ROUTES)]
         documents += _merge_routes(routes, handlers)
         unresolved += (UnresolvedStatement(*one, ROUTES) for one in reader.unresolved)
         documents += _iter_tables(framework, files_of_languages)
@@ -239,7 +243,7 @@ def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) 
 
 
 class _Handlers:
-    """The definitions of a repository by the last part of their names, to find routes' handlers."""
+    """The definitions of a repository by the last part of their names; finds handlers of routes."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self._known = group(
@@ -261,7 +265,7 @@ class _Handlers:
             ends = [c for c in own if c[1].end >= route.handler_at]
             candidates = (around or ends)[:1]
         elif len(parts) > 1 and parts[-2] not in {"self", "this"}:
-            candidates = self._select_of_owner(parts, candidates)
+            candidates = self._select_candidates_of_owner(parts, candidates)
         elif len(candidates) > 1:
             candidates = own or candidates
         if len(candidates) > 1:
@@ -271,12 +275,12 @@ class _Handlers:
         if len(candidates) != 1:
             return ""
         file, fact = candidates[0]
-        return defined_name(fact.symbol, file.path)
+        return qualify_defined_name(fact.symbol, file.path)
 
-    def _select_of_owner(
+    def _select_candidates_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return the candidates whose class, module or file is named before the handler."""
+        """Return the candidates whose class, module or file the handler's name starts with."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []
@@ -315,17 +319,17 @@ def _merge_routes(
         targets += [("serves", ENDPOINT + format_endpoint(verb, path)) for verb in route.methods]
         place = route.file.path, route.fact
         statements = [DerivedStatement.from_fact(kind, node, *place) for kind, node in targets]
-        keys = route_keys(route.methods, path, route.name)
-        lines = describe(f"route {name}", labelled)
+        keys = list_route_keys(route.methods, path, route.name)
+        lines = build_description(f"route {name}", labelled)
         yield DerivedDocument("route", ROUTE + name, keys, lines, tuple(statements))
 
 
 def _iter_tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
-    for table in TableReader(framework, files).tables():
+    for table in TableReader(framework, files).list_tables():
         names = [_find_model_node(model.file, model.fact, model.model) for model in table.models]
         columns = table.columns.values()
         lines = (
-            *describe(f"table {table.name}", {"models": ", ".join(filter(None, names))}),
+            *build_description(f"table {table.name}", {"models": ", ".join(filter(None, names))}),
             *(["columns:"] if columns else []),
             *(f"- {_describe_column(column)}" for column in columns),
         )
@@ -343,7 +347,7 @@ def _iter_tables(framework: Framework, files: Sequence[File]) -> Iterator[Derive
             place = TABLE + table.name, model.file.path, model.fact
             source = name or FILE + model.file.path
             statements.append(build("maps_to", *place, source=source, how=how))
-        keys = table_keys(table.name)
+        keys = list_table_keys(table.name)
         yield DerivedDocument("table", TABLE + table.name, keys, lines, tuple(statements))
 
 
@@ -355,7 +359,7 @@ def _describe_column(column: MappedColumn) -> str:
 def _find_model_node(file: File, fact: Fact, model: str) -> str:
     last = LAST_PARTS.split(model)[-1]
     definitions = [d for d in file.declared if LAST_PARTS.split(d.symbol)[-1] == last]
-    return defined_name(definitions[0].symbol, file.path) if definitions and model else ""
+    return qualify_defined_name(definitions[0].symbol, file.path) if definitions and model else ""
 
 
 def _build_path_template(path: str) -> str:
@@ -374,7 +378,7 @@ def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
     A route has a document for each HTTP method with a view of its own, or else one document.
     """
     python = [file for file in files if file.language == "python"]
-    lines = _Lines(python)
+    lines = _FactIndex(python)
     routes = read_routes(python)
     documents: list[DerivedDocument] = []
     for route in routes.routes:
@@ -390,8 +394,8 @@ def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
     return Derivation(tuple(documents), tuple(unresolved))
 
 
-class _Lines:
-    """The facts of files by path and start offset; they state the line numbers of evidence."""
+class _FactIndex:
+    """The facts of files by path and start offset, used to find the lines of evidence."""
 
     def __init__(self, files: Sequence[FileFacts]) -> None:
         # Of the facts at one offset, the longest counts.
@@ -413,7 +417,7 @@ class _Lines:
 
 
 def _build_django_document(
-    route: DjangoRoute, methods: Sequence[str], action: str, lines: _Lines
+    route: DjangoRoute, methods: Sequence[str], action: str, lines: _FactIndex
 ) -> DerivedDocument:
     path = "/" + build_path_template(route.pattern).lstrip("/")
     name = f"{'|'.join(methods) or 'ANY'} {path}"
@@ -437,5 +441,8 @@ def _build_django_document(
         served = (format_endpoint(method, path) for method in methods or ("ANY",))
         ends += [("serves", ENDPOINT + endpoint) for endpoint in served]
         statements += [lines.build_statement(kind, target, last) for kind, target in ends]
-    keys, shown = route_keys(tuple(methods), path, route.name), describe(f"route {name}", labelled)
+    keys, shown = (
+        list_route_keys(tuple(methods), path, route.name),
+        build_description(f"route {name}", labelled),
+    )
     return DerivedDocument("route", ROUTE + name, keys, shown, tuple(statements))

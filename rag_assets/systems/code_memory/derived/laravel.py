@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.derived.model import (
     DerivedDocument,
     DerivedStatement,
     UnresolvedStatement,
-    describe,
+    build_description,
     link_groups,
 )
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
@@ -44,14 +44,14 @@ from rag_assets.systems.code_memory.symbols.names import (
     MIDDLEWARE,
     TABLE,
     format_endpoint,
-    route_keys,
-    table_keys,
+    list_route_keys,
+    list_table_keys,
 )
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 _NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait"})
 SIGN_KINDS: Final = _NAMES_CLASS | {"depends_on", "routing", "schema", "eloquent_class"}
-"""Kinds of the facts that speaks_of_laravel reads."""
+"""Kinds of the facts that has_laravel_sign reads."""
 
 _NAMESPACES: Final = ("Illuminate\\", "Laravel\\")
 _PACKAGES: Final = ("illuminate/", "laravel/")
@@ -68,7 +68,7 @@ _SHOWN_ATTRIBUTES: Final = (
 _LONGEST_ATTRIBUTE: Final = 200
 
 
-def speaks_of_laravel(file: FileFacts) -> bool:
+def has_laravel_sign(file: FileFacts) -> bool:
     """Return whether a file shows that its repository uses Laravel or a Laravel package.
 
     A route, a model or a migration is sufficient, because a repository may have no manifest. Routes
@@ -138,7 +138,7 @@ def _build_statement(
 
 
 def format_route_name(route: LaravelRoute) -> str:
-    """Return the name of a route's node without its prefix: `GET /invoices/{invoice}`."""
+    """Return the name of a route's node without the node prefix: `GET /invoices/{invoice}`."""
     methods = tuple(method for method in route.methods if method != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
     return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
@@ -174,8 +174,8 @@ class _RouteDocumentBuilder:
             "incomplete": "; ".join(route.missing),
         }
         words = {label: " ".join(text.split()) for label, text in described.items()}
-        lines = describe(f"route {name}", words)
-        keys = route_keys(route.methods, path, route.name)
+        lines = build_description(f"route {name}", words)
+        keys = list_route_keys(route.methods, path, route.name)
         statements = tuple(self._iter_statements(route, path)) if route.evidence else ()
         return DerivedDocument("route", ROUTE + name, keys, lines, statements)
 
@@ -186,11 +186,11 @@ class _RouteDocumentBuilder:
             yield from self._iter_statements_of_action(route, last)
         for middleware in dict.fromkeys(route.middleware):
             guard = middleware.partition(":")[0]
-            at = next((e for e in (last, *reversed(groups)) if _names_guard(e, guard)), last)
-            yield _build_statement("guarded_by", _get_guard_node(guard), at)
+            at = next((e for e in (last, *reversed(groups)) if _names_middleware(e, guard)), last)
+            yield _build_statement("guarded_by", _get_middleware_node(guard), at)
             for name in self._guards.get(guard, ()):
                 # The route only has an alias; another file states the alias's class.
-                yield _build_statement("guarded_by", _get_guard_node(name), at, how="inferred")
+                yield _build_statement("guarded_by", _get_middleware_node(name), at, how="inferred")
         for method in route.methods:
             if method != "HEAD" and not route.fallback:
                 yield _build_statement("serves", ENDPOINT + format_endpoint(method, path), last)
@@ -230,7 +230,7 @@ class _RouteDocumentBuilder:
         """Yield statements for the policy that a middleware checks: its class and its method."""
         check = self._policies.find_check(route, middleware)
         if check is not None:
-            places = (e for e in reversed(route.evidence) if _names_guard(e, middleware))
+            places = (e for e in reversed(route.evidence) if _names_middleware(e, middleware))
             at = next(places, route.evidence[-1])
             policy, method, is_mapped = check
             how: How = "stated" if is_mapped else "convention"
@@ -247,7 +247,7 @@ def _describe_parameters(route: LaravelRoute) -> Iterator[str]:
         yield f"{parameter.name} ({', '.join(more)})" if more else parameter.name
 
 
-def _names_guard(at: LocatedFact, guard: str) -> bool:
+def _names_middleware(at: LocatedFact, guard: str) -> bool:
     """Return whether the text of a statement names a middleware, as a string or as a class."""
     last = guard.rpartition("\\")[2]
     marks = (f"'{guard}", f'"{guard}', f"{last}::")
@@ -257,7 +257,7 @@ def _names_guard(at: LocatedFact, guard: str) -> bool:
 def _group_by_pivot(
     models: Iterable[EloquentModel],
 ) -> Mapping[str, Sequence[tuple[str, EloquentRelation]]]:
-    """Return the relations that use each pivot table by convention, each with its method."""
+    """Return, by pivot table, the relations that use it by convention, each with its method."""
     pivots: dict[str, dict[tuple[str, int], tuple[str, EloquentRelation]]] = defaultdict(dict)
     for relation in (relation for model in models for relation in model.relations):
         at = relation.evidence
@@ -290,7 +290,7 @@ def _build_table_document(
         for method, relation in pivots
     ]
     lines = _describe_table(name, table, [model.name for model in models])
-    return DerivedDocument("table", node, table_keys(name), lines, tuple(statements))
+    return DerivedDocument("table", node, list_table_keys(name), lines, tuple(statements))
 
 
 def _build_unmigrated_table_document(name: str, models: Sequence[EloquentModel]) -> DerivedDocument:
@@ -298,8 +298,8 @@ def _build_unmigrated_table_document(name: str, models: Sequence[EloquentModel])
     names = ", ".join(model.name for model in models)
     labelled = {"models": names, "incomplete": "no migration makes it"}
     statements = tuple(map(_build_mapping_statement, models))
-    lines = describe(f"table {name}", labelled)
-    return DerivedDocument("table", TABLE + name, table_keys(name), lines, statements)
+    lines = build_description(f"table {name}", labelled)
+    return DerivedDocument("table", TABLE + name, list_table_keys(name), lines, statements)
 
 
 def _build_mapping_statement(model: EloquentModel) -> DerivedStatement:
@@ -307,7 +307,7 @@ def _build_mapping_statement(model: EloquentModel) -> DerivedStatement:
     return _build_statement("maps_to", target, model.evidence, source=model.name, how=model.how)
 
 
-def _get_guard_node(name: str) -> str:
+def _get_middleware_node(name: str) -> str:
     """Return the node of a middleware's class or alias; its arguments are dropped."""
     bare = name.partition(":")[0]
     return bare if "\\" in bare else MIDDLEWARE + bare
@@ -325,7 +325,7 @@ def _describe_table(name: str, table: MigratedTable, models: Sequence[str]) -> t
         for key in table.foreign_keys.values()
     ]
     return (
-        *describe(f"table {name}", {"models": ", ".join(models)}),
+        *build_description(f"table {name}", {"models": ", ".join(models)}),
         "columns:",
         *(f"- {column}" for column in columns),
         *(["indexes:", *indexes] if indexes else []),

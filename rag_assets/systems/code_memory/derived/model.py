@@ -20,9 +20,9 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     GROUP,
     TABLE,
-    described_route_keys,
-    list_keys,
-    route_keys,
+    list_described_route_keys,
+    list_route_keys,
+    list_search_keys,
 )
 
 DerivedType: TypeAlias = Literal["route", "table", "scip"]
@@ -76,7 +76,7 @@ class DerivedDocument:
     """A route or a table, or the references of a file.
 
     Attributes:
-        called: keys for lookups of the document by name; see symbols.names.
+        called: search keys by which users find the document; see symbols.names.
         lines: its description; the first line is its heading.
     """
 
@@ -92,9 +92,8 @@ class UnresolvedStatement:
     """A statement that can only be resolved by running the code.
 
     Attributes:
-        about: the documents that may be incomplete because of it: ROUTES or TABLES for any of
-            them, or the name of one node; "" if that is unknown; INDEXES for the figures of a SCIP
-            index.
+        about: what may be incomplete because of it: ROUTES or TABLES for any route or table; the
+            name of one node; "" if unknown; INDEXES if the statement is about a SCIP index.
     """
 
     path: str
@@ -126,7 +125,7 @@ class Derivation:
 
     Attributes:
         documents: routes in the router's order, then tables by name.
-        unresolved: computed statements that may add to the documents or change them.
+        unresolved: statements that only running code resolves; they may add or change documents.
     """
 
     documents: tuple[DerivedDocument, ...]
@@ -134,7 +133,11 @@ class Derivation:
 
 
 def link_groups(places: Iterable[DerivedStatement]) -> Iterator[DerivedStatement]:
-    """Yield statements that put a route into its groups (outermost first) and nest the groups."""
+    """Yield statements: a route is in each of its groups, and each group is in the next outer one.
+
+    Args:
+        places: the groups, outermost first.
+    """
     outer = ""
     for place in places:
         name = f"{GROUP}{place.path}:{place.line_start}"
@@ -170,8 +173,8 @@ def limit_unresolved(
     return kept
 
 
-def describe(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the lines of a description: its heading, and each label that has a text."""
+def build_description(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the lines of a description: the heading, then each label that has a text."""
     return heading, *(f"{label}: {text}" for label, text in labelled.items() if text)
 
 
@@ -224,13 +227,13 @@ def read_document(text: str) -> CodeText:
 
 def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     if heading["type"] == "table":
-        return list_keys(f"table:{heading['name']}")[1:]
+        return list_search_keys(f"table:{heading['name']}")[1:]
     lines = text.partition(EVIDENCE)[0].split("\n")
     methods = next((ln.removeprefix(_METHODS) for ln in lines if ln.startswith(_METHODS)), "")
     name = next((ln.removeprefix(_NAME) for ln in lines if ln.startswith(_NAME)), "")
     _, _, uri = heading["name"].partition(" ")
     path = uri[uri.find("/") :]
-    make_keys = described_route_keys if DESCRIBED in lines else route_keys
+    make_keys = list_described_route_keys if DESCRIBED in lines else list_route_keys
     return make_keys(tuple(filter(None, methods.split(", "))), path, name)
 
 

@@ -29,7 +29,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
     RepositoryFiles,
-    last_part,
+    get_last_part,
 )
 from rag_assets.systems.code_memory.frameworks.routers import singularize
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
@@ -37,13 +37,13 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
     FILE,
-    described_route_keys,
     fold_name,
     format_endpoint,
-    path_suffixes,
-    path_template,
+    format_path_template,
+    iter_path_suffixes,
+    list_described_route_keys,
 )
-from rag_assets.systems.code_memory.symbols.naming import defined_name
+from rag_assets.systems.code_memory.symbols.naming import qualify_defined_name
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 REQUESTS: Final = "requests"
@@ -81,7 +81,7 @@ def add_tests_to_routes(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[UnresolvedStatement]]:
-    """Add tests' requests to routes; also return a note for each with too many requests."""
+    """Add the requests in tests to routes; also return notes about routes with too many."""
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     requests: dict[str, list[DerivedStatement]] = {}
@@ -97,7 +97,11 @@ def add_tests_to_routes(
                 # The statement is about the enclosing definition, or else about the file.
                 fact = request.fact
                 around = file.find_enclosing(file.declared, fact.start)
-                source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
+                source = (
+                    qualify_defined_name(around[-1].symbol, file.path)
+                    if around
+                    else FILE + file.path
+                )
                 for name in routes.find_requested(request):
                     place = name, file.path, fact
                     statement = DerivedStatement.from_fact(REQUESTS, *place, source=source)
@@ -136,9 +140,9 @@ class _Routes:
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
                 end = frozenset(methods.split("|")), name
                 is_described = DESCRIBED in document.lines
-                for path_suffix in path_suffixes(path) if is_described else [path]:
+                for path_suffix in iter_path_suffixes(path) if is_described else [path]:
                     self._add_path(path_suffix, end)
-                for key in _list_route_keys(document, path):
+                for key in _iter_route_keys(document, path):
                     self._named.setdefault(key, []).append(end)
 
     def _add_path(self, path: str, end: tuple[frozenset[str], str]) -> None:
@@ -151,7 +155,7 @@ class _Routes:
             steps[-2].ends.append(end)
 
     def find_requested(self, request: _Request) -> list[str]:
-        """Return the routes that a request may reach, only those with the most literal path.
+        """Return the routes that a request may reach; of several, those with the most literal path.
 
         If no route matches, leading parts that servers often add, such as `v1`, are dropped.
         """
@@ -191,8 +195,8 @@ class _Routes:
         return []
 
 
-def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
-    """Yield the keys of a route for `_Request.route`: its name, its handler, its path helpers."""
+def _iter_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
+    """Yield the keys by which `_Request.route` may name a route: name, handler, path helpers."""
     for line in document.lines:
         label, _, text = line.partition(": ")
         if label == "name":
@@ -244,7 +248,7 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
     value = find_argument(call, rule.path) or find_argument(call, "0")
     if value is not None and value[0] == "n":
         name = str(value[1])
-        assignment = file.find_assignment(last_part(name), call.start)
+        assignment = file.find_assignment(get_last_part(name), call.start)
         is_helper = name.endswith(rule.helpers) and assignment is None
         value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
@@ -255,7 +259,7 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
         return f"action:{owner}::{value[1]}" if owner else ""
     if value is None or value[0] not in {"n", "c"}:
         return ""
-    name = last_part(str(value[3] if value[0] == "c" else value[1]))
+    name = get_last_part(str(value[3] if value[0] == "c" else value[1]))
     for end in rule.helpers:
         if name.endswith(end):
             return f"helper:{name.removesuffix(end)}"
@@ -307,11 +311,14 @@ def _walk_call_chain(
 def _find_path(
     file: File, value: Sequence[Any] | None, call: Fact, repository: RepositoryFiles
 ) -> str | None:
-    """Return the path in a value, with `{}` for computed parts; None if it is not a path."""
+    """Return the path that a value evaluates to, with `{}` for parts known only at run time.
+
+    None if the value is not a path.
+    """
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]
-    texts = [repository.text(file, part, call.start) for part in parts]
+    texts = [repository.resolve_text(file, part, call.start) for part in parts]
     path = _HOST.sub("", "".join(_HOLE if text is None else text for text in texts))
     if path.startswith(f"{_HOLE}/"):
         path = path.removeprefix(_HOLE)  # A leading computed part is the server's address.
@@ -319,7 +326,7 @@ def _find_path(
 
 
 def _split_path(path: str) -> tuple[str, ...]:
-    template = path_template(_PARAMETER.sub(_HOLE, path))
+    template = format_path_template(_PARAMETER.sub(_HOLE, path))
     parts = (_HOLE if _HOLE in part else part for part in template.split("/") if part)
     return tuple(parts)[:_MOST_PARTS]
 
@@ -362,7 +369,7 @@ def derive_operations(
     for file, fact in operations:
         method, path = fact.values["method"], fact.values["path"]
         # A prefix may be missing on either side, but the rest must agree.
-        suffixes = [(method, path_suffix) for path_suffix in path_suffixes(path)]
+        suffixes = [(method, path_suffix) for path_suffix in iter_path_suffixes(path)]
         is_served = suffixes[0] in ends or not whole.isdisjoint(suffixes)
         handlers = _select_handlers(fact, definitions.get(fold_name(_get_id(fact)), ()))
         if handlers and not is_served and fact.symbol not in names:
@@ -377,13 +384,13 @@ def _get_id(operation: Fact) -> str:
 def _index_served_paths(
     routes: Iterable[DerivedDocument],
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Return method and path of the routes in the code: whole paths, and all their suffixes."""
+    """Return two sets of (method, path) of the routes: with whole paths, and with all suffixes."""
     whole: set[tuple[str, str]] = set()
     ends: set[tuple[str, str]] = set()
     for route in routes:
         if route.source_type == "route":
             methods, _, path = route.name.removeprefix(ROUTE).partition(" ")
-            paths = [*path_suffixes(path)]
+            paths = [*iter_path_suffixes(path)]
             for method in methods.split("|"):
                 whole.add((method, paths[0]))
                 ends.update((method, one) for one in paths)
@@ -391,7 +398,7 @@ def _index_served_paths(
 
 
 def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str, list[_Definition]]:
-    """Return definitions outside tests whose folded last part is in `names`, by that part."""
+    """Return definitions outside tests, by the last part of their name, if that is in `names`."""
     definitions: dict[str, list[_Definition]] = {}
     for file in files:
         if is_test(file.path):
@@ -438,7 +445,7 @@ def _build_document(
 ) -> DerivedDocument:
     method, path = operation.values["method"], operation.values["path"]
     place = file.path, operation.line_start, operation.line_end, operation.evidence
-    targets = [defined_name(fact.symbol, owner.path) for owner, fact in handlers]
+    targets = [qualify_defined_name(fact.symbol, owner.path) for owner, fact in handlers]
     stated = [DerivedStatement("routes_to", "", target, "convention", *place) for target in targets]
     stated.append(
         DerivedStatement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
@@ -450,5 +457,5 @@ def _build_document(
         DESCRIBED,
         *(f"handler: {target}" for target in targets),
     )
-    keys = described_route_keys((method,), path, _get_id(operation))
+    keys = list_described_route_keys((method,), path, _get_id(operation))
     return DerivedDocument("route", ROUTE + operation.symbol, keys, lines, tuple(stated))

@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.derived.model import (
 )
 from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_text
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
-from rag_assets.systems.code_memory.symbols.naming import defined_name, get_name_style
+from rag_assets.systems.code_memory.symbols.naming import get_name_style, qualify_defined_name
 
 _UTF8, _UTF16, _UTF32 = 1, 2, 3
 _LIKELY_ENCODINGS: Final = (_UTF16, _UTF32, _UTF8)
@@ -110,7 +110,7 @@ class ScipIndex:
     def read(cls, text: str) -> ScipIndex:
         """Return the index that a text in the form of scip_file.render_index describes.
 
-        An occurrence is left out if masking a credential has changed its numbers.
+        An occurrence is left out if masking a credential has changed the numbers in its line.
         """
         heading, *lines = text.rstrip("\n").split("\n")
         index = cls(unquote(heading.removeprefix(INDEX)))
@@ -165,10 +165,10 @@ _Alias: TypeAlias = tuple[int | str, str]
 
 
 class _Place(NamedTuple):
-    """An occurrence of a symbol in the present text of a file.
+    """An occurrence of a symbol in the current text of a file.
 
     Attributes:
-        written: the text between them.
+        written: the text from `start` to `end`.
     """
 
     line: int
@@ -186,7 +186,7 @@ def _find_current_places(
 ) -> dict[str, list[_Place]]:
     """Return the occurrences in the files that have not changed since they were indexed.
 
-    If the index states no position encoding, the one with which most of its files agree is used.
+    If the index states no position encoding, the encoding that fits most of its files is used.
 
     Args:
         placed: files of the index, by path within the repository.
@@ -215,7 +215,7 @@ def _find_current_places(
 
 
 def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
-    """Return the occurrences in a present file; None if it changed since indexing."""
+    """Return the occurrences in a current file; None if it has changed since it was indexed."""
     is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
     if is_hashed and indexed.text_hash != hash_text(source.text):
         return None
@@ -251,7 +251,7 @@ def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> li
 def _iter_aliases(
     places: Iterable[_Place], text: str, symbols: Sequence[IndexedSymbol]
 ) -> Iterator[_Alias]:
-    """Yield the symbols that imports and exports in a file rename, each with its other name."""
+    """Yield the symbols that imports and exports in a file rename, each with the new name."""
     searched: set[_Alias] = set()
     for place in places:
         name, written = _get_symbol(place, symbols).name, place.written
@@ -332,7 +332,7 @@ def find_exact_references(
 
 
 class _Definitions:
-    """The definitions that the facts of the present files declare."""
+    """The definitions that the facts of the current files declare."""
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
         self._facts: dict[str, list[Fact]] = {}
@@ -346,7 +346,7 @@ class _Definitions:
             self.names.update(_list_parts(fact.symbol)[-1] for fact in facts)
 
     def find_enclosing(self, path: str, at: int, name: str = "") -> Fact | None:
-        """Return the innermost definition around an offset, or with this name if `name` is set."""
+        """Return the innermost definition around an offset; if `name` is set, with this name."""
         facts = self._facts[path]
         for fact in reversed(facts[: bisect_right(facts, at, key=lambda fact: fact.start)]):
             if at < fact.end and (not name or _list_parts(fact.symbol)[-1] == name):
@@ -365,7 +365,7 @@ class _Definitions:
 
         Args:
             placed: the files of the index that exist in the repository.
-            agreeing: the occurrences in those of them that have not changed.
+            agreeing: the occurrences in those of these files that have not changed.
         """
         nodes: dict[int, str] = {}
         for path, file in placed.items():
@@ -381,7 +381,7 @@ class _Definitions:
                     else self._find_only_definition(path, name, owner)
                 )
                 if fact is not None and self._counts[fact.symbol] <= 1:
-                    nodes[occurrence.symbol] = defined_name(fact.symbol, path)
+                    nodes[occurrence.symbol] = qualify_defined_name(fact.symbol, path)
         return nodes
 
     def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
@@ -439,7 +439,7 @@ class _ReferenceReader:
         enclosing = self._definitions.find_enclosing(self._path, place.start)
         base = None if enclosing is None else self._bases.get((enclosing.symbol, written))
         kind = "calls" if _CALL.match(self._source.text, place.end) else "uses"
-        source = "" if enclosing is None else defined_name(enclosing.symbol, self._path)
+        source = "" if enclosing is None else qualify_defined_name(enclosing.symbol, self._path)
         if source != target:
             yield self._build_statement(place, base or kind, source, target)
 

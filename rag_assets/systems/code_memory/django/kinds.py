@@ -16,9 +16,9 @@ from rag_assets.systems.code_memory.languages.python.program import (
     Module,
     PythonProgram,
     find_argument,
+    get_written_name,
     is_a,
     list_items,
-    written_name,
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
@@ -36,7 +36,7 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     views = dict.fromkeys(route.view.name for route in read_routes(files).routes if route.view.name)
     used: list[tuple[str, SourceType]] = [(name, "controller") for name in views]
     for name, kind in [*used, *reader.iter_types_by_use()]:
-        place = program.place(name)
+        place = program.find_place_of_name(name)
         if place is not None and place.symbol in place.module.declared:
             key = place.module.path, place.symbol
             if types.get(key) not in {"job", "model"}:
@@ -63,33 +63,38 @@ class _TypeReader:
                 if kind is not None:
                     yield symbol, kind
         for fact in module.assigned.get("", ()):
-            function = self._program.called_name(fact.values["value"], module)
-            if function and self._find_type_by_bases(self._program.ancestry(function)) == "event":
+            function = self._program.get_called_name(fact.values["value"], module)
+            if (
+                function
+                and self._find_type_by_bases(self._program.list_ancestry(function)) == "event"
+            ):
                 yield fact.values["name"], "event"
 
     def iter_types_by_use(self) -> Iterator[tuple[str, SourceType]]:
-        """Yield the definitions that a setting lists or a call gets first, with their types."""
+        """Yield the definitions in a setting, or in a call as first argument, with their types."""
         for module in self._program:
             for setting, kind in self._data.settings.items():
-                for fact in module.values("", setting):
+                for fact in module.list_assignments("", setting):
                     yield from (
                         (string_item, kind)
                         for string_item in _iter_string_items(fact.values["value"])
                     )
             for fact in module.invoked:
                 call = fact.values["call"]
-                type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
+                type_ = self._data.calls.get(get_written_name(call).rpartition(".")[2])
                 value = find_argument(call, 0, "receiver") if type_ is not None else None
                 if type_ is not None and is_a(value, "name"):
-                    name = self._program.absolute(value["name"], module)
+                    name = self._program.get_absolute_name(value["name"], module)
                     yield self._program.resolve_name(name), type_
 
     def _find_type_by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
         if fact.values["role"] == "class":
-            return self._find_type_by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
+            return self._find_type_by_bases(
+                self._program.list_ancestry(f"{module.name}.{symbol}")[1:]
+            )
         for decorator in fact.values["decorators"]:
-            written = written_name(decorator)
-            name = self._program.resolve_name(self._program.absolute(written, module))
+            written = get_written_name(decorator)
+            name = self._program.resolve_name(self._program.get_absolute_name(written, module))
             if kind := _find_matching_type(name, self._data.decorators):
                 return kind
         return None
@@ -98,7 +103,7 @@ class _TypeReader:
         """Return the type of the nearest ancestor from another package that has a type."""
         for ancestor in ancestors:
             if ancestor not in self._known:
-                is_outside = self._program.place(ancestor) is None
+                is_outside = self._program.find_place_of_name(ancestor) is None
                 self._known[ancestor] = (
                     _find_matching_type(ancestor, self._data.bases) if is_outside else None
                 )

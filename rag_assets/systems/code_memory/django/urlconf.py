@@ -24,8 +24,8 @@ from rag_assets.systems.code_memory.languages.python.program import (
     PythonProgram,
     Unresolved,
     find_argument,
+    get_written_name,
     is_a,
-    written_name,
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -91,10 +91,12 @@ def read_routes(files: Iterable[FileFacts], root: str = "") -> DjangoRoutes:
 
 
 def _find_root_modules(program: PythonProgram) -> list[str]:
-    stated_modules = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
+    stated_modules = [
+        name for name in program.iter_assigned_texts("ROOT_URLCONF") if name in program.modules
+    ]
     if stated_modules:
         return [*dict.fromkeys(stated_modules)]
-    lists = [module for module in program if module.values("", "urlpatterns")]
+    lists = [module for module in program if module.list_assignments("", "urlpatterns")]
     included: set[str] = set()
     for module in lists:
         reader = _UrlReader(program)
@@ -154,12 +156,12 @@ class _UrlReader:
         if key in prefix.within or is_full:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
-        for fact in module.values("", name):
+        for fact in module.list_assignments("", name):
             inner = self._find_statement_prefix(fact, module, prefix)
             if inner is not None:
                 self._read_patterns(fact.values["value"], module, inner)
         for fact in module.invoked:
-            owner, _, verb = written_name(fact.values["call"]).lstrip(":").rpartition(".")
+            owner, _, verb = get_written_name(fact.values["call"]).lstrip(":").rpartition(".")
             if owner == name and verb in {"append", "extend", "insert"}:
                 inner = self._find_statement_prefix(fact, module, prefix)
                 arguments = fact.values["call"]["arguments"]
@@ -167,7 +169,7 @@ class _UrlReader:
                     self._read_patterns(arguments[-1], module, inner)
 
     def _find_statement_prefix(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
-        """Return the prefix for the patterns in a statement; None if a loop computes them."""
+        """Return the prefix for the patterns in a statement; None if a loop creates them."""
         statement = fact.values["under"]
         if not statement:
             return prefix
@@ -190,7 +192,7 @@ class _UrlReader:
             self._read_call(value, module, prefix)
         else:
             why = f"computed: {value['why']}" if kind == "computed" else "no pattern"
-            self._report_unresolved(why, module.evidence(value))
+            self._report_unresolved(why, module.build_evidence(value))
 
     def _read_name(self, value: Any, module: Module, prefix: _Prefix) -> None:
         written = value["name"]
@@ -199,11 +201,13 @@ class _UrlReader:
             if self._routers.is_router(owner):
                 self._read_router(owner, prefix)
             else:
-                self._report_unresolved("routes that an object returns", module.evidence(value))
+                self._report_unresolved(
+                    "routes that an object returns", module.build_evidence(value)
+                )
             return
         place = self._program.find_place(written, module)
         if place is None:
-            self._report_unresolved("a list in a different package", module.evidence(value))
+            self._report_unresolved("a list in a different package", module.build_evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
             self.read_module(place.module, prefix)
         else:
@@ -211,7 +215,7 @@ class _UrlReader:
 
     def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
         """Read the route that a call creates, or the patterns that a call wraps."""
-        function = self._program.called_name(value, module)
+        function = self._program.get_called_name(value, module)
         if function in self._data.paths:
             self._read_path(value, module, prefix)
         elif function in self._data.lists:
@@ -220,20 +224,20 @@ class _UrlReader:
                 self._read_patterns(item, module, inner)
         else:
             reason = f"a list that a function returns: {function.rpartition('.')[2]}"
-            self._report_unresolved(reason[:100], module.evidence(value))
+            self._report_unresolved(reason[:100], module.build_evidence(value))
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
         """Read the route in a call of `path` or of a similar function."""
         pattern = self._find_string_value(find_argument(call, 0, "route"), module)
-        evidence, target = module.evidence(call), find_argument(call, 1, "view")
+        evidence, target = module.build_evidence(call), find_argument(call, 1, "view")
         if pattern is None:
             self._report_unresolved("a computed path", evidence)
             return
         inner = prefix.add(pattern, evidence)
-        if self._program.called_name(target, module) in self._data.includes:
+        if self._program.get_called_name(target, module) in self._data.includes:
             namespace = self._find_string_value(find_argument(target, 1, "namespace"), module)
             self._read_included(find_argument(target, 0, "arg"), module, inner, namespace)
-        elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
+        elif is_a(target, "tuple") or get_written_name(target).endswith(".urls"):
             self._read_included(target, module, inner)
         else:
             view = self._views.build_view(target, module)
@@ -246,7 +250,7 @@ class _UrlReader:
     def _read_included(
         self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
     ) -> None:
-        """Read what `include` includes: a module or a list, possibly in a tuple with namespaces."""
+        """Read the argument of `include`: a module or list, maybe in a tuple with a namespace."""
         app: str | None = None
         if is_a(target, "tuple") and target["items"]:
             target, *names = target["items"]
@@ -254,9 +258,9 @@ class _UrlReader:
             namespace = instance[0] if instance else namespace
         other = self._find_included_module(target, module)
         if is_a(target, "name") and target["name"].endswith("site.urls"):
-            self._report_unresolved("the admin's own routes", module.evidence(target))
+            self._report_unresolved("the admin's own routes", module.build_evidence(target))
         elif other is not None:
-            stated_app = self._find_string_value(other.constant("", "app_name"), other)
+            stated_app = self._find_string_value(other.find_last_value("", "app_name"), other)
             self.read_module(other, prefix.add_namespace(namespace or app or stated_app))
         elif isinstance(target, str):
             reason = f"a module in a different package: {target}"
@@ -292,7 +296,7 @@ class _UrlReader:
             return None if None in parts else "".join(part for part in parts if part)
         if is_a(value, "name"):
             place = self._program.find_place(value["name"], module)
-            assignments = [] if place is None else place.module.values("", place.symbol)
+            assignments = [] if place is None else place.module.list_assignments("", place.symbol)
             is_constant = len(assignments) == 1 and not assignments[0].values["under"]
             value = assignments[0].values["value"] if is_constant else None
         return value if isinstance(value, str) else None

@@ -17,9 +17,9 @@ from rag_assets.systems.code_memory.languages.python.program import (
     PythonProgram,
     Unresolved,
     find_argument,
+    get_written_name,
     is_a,
     list_items,
-    written_name,
 )
 
 Actions = tuple[tuple[str, str], ...]
@@ -63,7 +63,7 @@ class DjangoView:
     def from_actions(cls, program: PythonProgram, name: str, actions: Actions) -> DjangoView:
         """Return the view of a class whose actions are known."""
         handlers: dict[str, str] = {}
-        for place in program.lineage(name):
+        for place in program.iter_lineage(name):
             for _, action in actions:
                 if place.defines(action):
                     handlers.setdefault(action, f"{place.name}.{action}")
@@ -98,7 +98,7 @@ class ViewReader:
     def build_view(self, value: Any, module: Module) -> DjangoView:
         """Return the view in a route's expression: a function or `X.as_view()`, maybe decorated."""
         for _ in range(_DEEPEST):
-            written = written_name(value)
+            written = get_written_name(value)
             owner = written.rpartition(".")[0]
             _, place = self._program.follow(owner, module) if owner else ("", None)
             if place is not None and is_a(place.value, "call"):
@@ -120,10 +120,10 @@ class ViewReader:
     def _build_function_view(self, name: str) -> DjangoView:
         """Return the view of a function, with the HTTP methods that its decorators allow."""
         name = self._program.resolve_name(name)
-        place = self._program.place(name)
+        place = self._program.find_place_of_name(name)
         fact = None if place is None else place.module.declared.get(place.symbol)
         for decorator in () if fact is None else fact.values["decorators"]:
-            methods = self._data.decorators.get(written_name(decorator).rpartition(".")[2])
+            methods = self._data.decorators.get(get_written_name(decorator).rpartition(".")[2])
             if methods is not None:
                 arguments = (
                     [*decorator["arguments"], *decorator["named"].values()]
@@ -149,8 +149,8 @@ class ViewReader:
     def _list_http_methods(self, name: str) -> tuple[str, ...]:
         """Return the HTTP methods of a class-based view, in upper case."""
         verbs: set[str] = set()
-        for ancestor in self._program.ancestry(name):
-            place = self._program.place(ancestor)
+        for ancestor in self._program.list_ancestry(name):
+            place = self._program.find_place_of_name(ancestor)
             if place is None:
                 verbs |= set(self._data.methods.get(ancestor.rpartition(".")[2], "").split())
             else:
@@ -158,7 +158,9 @@ class ViewReader:
                 assigned = place.module.assigned.get(place.symbol, ())
                 verbs |= {verb for verb in _VERBS if place.defines(verb)}
                 verbs |= {ancestor.values["name"] for ancestor in assigned}
-        allowed = list_items(self._program.attribute(name, "http_method_names")) or _VERBS
+        allowed = (
+            list_items(self._program.find_attribute_value(name, "http_method_names")) or _VERBS
+        )
         return tuple(verb.upper() for verb in _VERBS if verb in verbs and verb in allowed)
 
 
@@ -231,36 +233,36 @@ class Viewset:
 
     def find_basename(self) -> str:
         """Return the default base name of routes: the lower-case model name in its `queryset`."""
-        value = self._program.attribute(self.name, "queryset")
+        value = self._program.find_attribute_value(self.name, "queryset")
         while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
             value = value["call"] if value["of"] == "call" else value["object"]
-        written = written_name(value)
+        written = get_written_name(value)
         if written.endswith("get_user_model"):
-            model = next(self._program.texts("AUTH_USER_MODEL"), "auth.User")
+            model = next(self._program.iter_assigned_texts("AUTH_USER_MODEL"), "auth.User")
             return model.rpartition(".")[2].lower()
         parts = written.split(".")
         at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
         return parts[at - 1].lstrip(":").lower() if at else ""
 
     def _get_string_attribute(self, name: str) -> str:
-        value = self._program.attribute(self.name, name)
+        value = self._program.find_attribute_value(self.name, name)
         return value if isinstance(value, str) else ""
 
     def _list_action_names(self) -> set[str]:
         """Return the names of the viewset's methods, including those from other packages."""
         data = get_framework("django").views.actions
-        ancestors = (base.rpartition(".")[2] for base in self._program.ancestry(self.name))
+        ancestors = (base.rpartition(".")[2] for base in self._program.list_ancestry(self.name))
         names = {action for ancestor in ancestors for action in data.get(ancestor, "").split()}
-        return names.union(*(place.members for place in self._program.lineage(self.name)))
+        return names.union(*(place.members for place in self._program.iter_lineage(self.name)))
 
     def _read_extra_actions(self) -> list[_ExtraAction]:
         """Return the methods with `@action`, in the order in which the framework lists members."""
         actions_by_name: dict[str, _ExtraAction] = {}
-        for place in reversed([*self._program.lineage(self.name)]):
+        for place in reversed([*self._program.iter_lineage(self.name)]):
             for name, fact in place.members.items():
                 actions_by_name.pop(name, None)
                 for decorator in fact.values["decorators"]:
-                    written = written_name(decorator)
+                    written = get_written_name(decorator)
                     # `@other.mapping.delete` adds an HTTP method to an action.
                     before, _, verb = written.rpartition(".mapping.")
                     other = before.rpartition(".")[2].lstrip(":")
@@ -278,7 +280,7 @@ class _Registration:
 
     Attributes:
         under: the compound statement around it; "" if there is none.
-        parents: with drf-extensions, the registrations in whose result it registers, nearest first.
+        parents: with drf-extensions, the registrations that it is nested in, nearest first.
     """
 
     module: Module
@@ -292,14 +294,14 @@ class _Registration:
         return find_argument(self.call, 0, "prefix")
 
     def find_viewset(self, program: PythonProgram) -> Viewset | None:
-        """Return the registered viewset; None if it is computed."""
+        """Return the registered viewset; None if it is known only at run time."""
         value = find_argument(self.call, 1, "viewset")
         if not is_a(value, "name"):
             return None
-        return Viewset(program, program.absolute(value["name"], self.module))
+        return Viewset(program, program.get_absolute_name(value["name"], self.module))
 
     def build_nested_prefix(self, program: PythonProgram) -> str | None:
-        """Return the prefix with the parents' keys, as drf-extensions; None if computed."""
+        """Return the prefix below the parents' prefixes and keys; None if one is not a literal."""
         if not isinstance(self.prefix, str):
             return None
         full_prefix = self.prefix
@@ -329,14 +331,14 @@ class RouterReader:
 
     def is_router(self, place: PythonName) -> bool:
         """Return whether the value of a variable is a router."""
-        function = self._program.called_name(place.value, place.module)
-        return any(ancestor in self._classes for ancestor in self._program.ancestry(function))
+        function = self._program.get_called_name(place.value, place.module)
+        return any(ancestor in self._classes for ancestor in self._program.list_ancestry(function))
 
     def iter_routes(self, router: PythonName) -> Iterator[DjangoRoute | Unresolved]:
-        """Yield the routes of a router: for each viewset list, extra actions, then detail."""
-        creation, evidence = router.value, router.module.evidence(router.value)
-        name = self._program.called_name(creation, router.module)
-        classes = [*self._program.lineage(name)]
+        """Yield the routes of a router; per viewset: list routes, extra actions, detail routes."""
+        creation, evidence = router.value, router.module.build_evidence(router.value)
+        name = self._program.get_called_name(creation, router.module)
+        classes = [*self._program.iter_lineage(name)]
         if any(place.defines(rule) for place in classes for rule in _RULES):
             yield Unresolved("a router class that overrides how routes are created", evidence)
         trailing_slash = creation["named"].get("trailing_slash")
@@ -345,14 +347,14 @@ class RouterReader:
         registrations = self._registrations.get(router.name, [])
         for one in sorted(registrations, key=lambda one: one.module is not router.module):
             yield from self._iter_routes_of_registration(one, slash)
-        if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
+        if any(one.endswith("DefaultRouter") for one in self._program.list_ancestry(name)):
             root = DjangoView("rest_framework.routers.APIRootView", ("GET",))
             yield DjangoRoute("", "api-root", root, (evidence,))
 
     def _iter_routes_of_registration(
         self, registration: _Registration, slash: str
     ) -> Iterator[DjangoRoute | Unresolved]:
-        evidence = registration.module.evidence(registration.call)
+        evidence = registration.module.build_evidence(registration.call)
         if registration.under:
             yield Unresolved(f"depends on `{registration.under}`", evidence)
         if registration.under in LOOPS:
@@ -377,13 +379,13 @@ class RouterReader:
     def _find_router(
         self, call: Any, module: Module, left: int = _DEEPEST
     ) -> tuple[str, tuple[_Registration, ...]]:
-        """Return the router that a registration belongs to, and the registrations above it.
+        """Return the router that a registration belongs to, and the registrations it is nested in.
 
         With drf-extensions, a viewset may be registered with the result of another registration.
         """
-        place = self._program.find_place(written_name(call).removesuffix(_REGISTER), module)
+        place = self._program.find_place(get_written_name(call).removesuffix(_REGISTER), module)
         value = None if place is None else place.value
-        if place is None or not left or not written_name(value).endswith(_REGISTER):
+        if place is None or not left or not get_written_name(value).endswith(_REGISTER):
             return ("" if place is None else place.name), ()
         router, parents = self._find_router(value, place.module, left - 1)
         return router, (_Registration(place.module, value), *parents)
@@ -397,5 +399,5 @@ def _iter_register_calls(module: Module) -> Iterator[tuple[Any, str]]:
     statements = [(one, one.values["call"]) for one in module.invoked]
     statements += [(one, one.values["value"]) for one in module.assigned.get("", ())]
     for fact, call in sorted(statements, key=lambda one: one[0].start):
-        if is_a(call, "call") and written_name(call).endswith(_REGISTER):
+        if is_a(call, "call") and get_written_name(call).endswith(_REGISTER):
             yield call, fact.values["under"]

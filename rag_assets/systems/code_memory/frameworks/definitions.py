@@ -414,7 +414,7 @@ def get_framework(name: str) -> Framework:
 
 
 @lru_cache(maxsize=64)
-def all_frameworks(own: str = "") -> tuple[Framework, ...]:
+def load_all_frameworks(own: str = "") -> tuple[Framework, ...]:
     """Return the built-in frameworks and a tenant's own frameworks.
 
     A tenant's framework replaces the built-in framework of the same name.

@@ -18,9 +18,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import (
     EventRules,
     Framework,
-    all_frameworks,
+    load_all_frameworks,
 )
-from rag_assets.systems.code_memory.frameworks.repository import last_part
+from rag_assets.systems.code_memory.frameworks.repository import get_last_part
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
     ASSIGNED,
@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     find_argument,
     list_statements,
 )
-from rag_assets.systems.code_memory.languages.tree import syntax_tree
+from rag_assets.systems.code_memory.languages.tree import get_syntax_tree
 
 _LONGEST_CHAIN: Final = 30
 """Maximum number of calls followed in one chain; further calls are ignored."""
@@ -65,31 +65,31 @@ class _NamesOfInterest:
 
 @lru_cache(maxsize=128)
 def _collect_names(language: str, own: str) -> _NamesOfInterest:
-    frameworks = [each for each in all_frameworks(own) if language in each.languages]
+    frameworks = [each for each in load_all_frameworks(own) if language in each.languages]
     names = {name for framework in frameworks for name in framework.names() if name}
     routers = [framework.routers for framework in frameworks]
     return _NamesOfInterest(
         frozenset(names),
         tuple(name[1:] for name in names if name[:1] == "*"),
-        frozenset(last_part(maker) for each in routers for maker in each.made_by),
+        frozenset(get_last_part(maker) for each in routers for maker in each.made_by),
         frozenset(name for each in routers for name in (*each.called, *each.types)),
     )
 
 
-def framework_facts(
+def list_framework_facts(
     text: str, language: str, known_facts: Sequence[Fact] = (), own: str = ""
 ) -> tuple[list[Fact], str]:
     """Return the statements and events of a text that frameworks use, and a note.
 
-    The note says how many statements were left out; it is "" if there are none.
+    The note says how many statements were left out; it is "" if none was left out.
 
     Args:
         known_facts: the other facts of the text; only definitions and imports are used.
-        own: the tenant's own frameworks; see all_frameworks.
+        own: the tenant's own frameworks; see load_all_frameworks.
     """
     if language not in GRAMMARS:
         return [], ""
-    known = [framework for framework in all_frameworks(own) if language in framework.languages]
+    known = [framework for framework in load_all_frameworks(own) if language in framework.languages]
     marked = [each for each in known if any(marker in text for marker in each.markers)]
     with_events = [framework for framework in marked if framework.events]
     names = [framework.name for framework in marked if not framework.events]
@@ -97,11 +97,15 @@ def framework_facts(
     if is_of_tests and not marked:
         return [], ""  # In this language only tests and events are read, and the text has neither.
     module, function = GRAMMARS[language]
-    tree = syntax_tree(text, module, function)
+    tree = get_syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
-        tree = syntax_tree(text, module, "language_tsx")
+        tree = get_syntax_tree(text, module, "language_tsx")
     found, note = list_statements(tree, language)
-    kept = _keep_relevant(found, _collect_names(language, own)) if names or not is_of_tests else []
+    kept = (
+        _keep_relevant_statements(found, _collect_names(language, own))
+        if names or not is_of_tests
+        else []
+    )
     if len(kept) > _MOST_KEPT:
         note = f"frameworks: only {_MOST_KEPT} of {len(kept)} statements are kept"
         kept = kept[:_MOST_KEPT]
@@ -110,11 +114,13 @@ def framework_facts(
     return kept + _list_event_facts(found, known_facts, with_events), note
 
 
-def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
-    """Return the statements that match names of interest, and the calls that they depend on."""
+def _keep_relevant_statements(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
+    """Return the statements with a name of interest, and the calls that these depend on."""
     by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
     assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
-    chains = {id(one): [*_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned}
+    chains = {
+        id(one): [*_iter_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned
+    }
     router_variables = {
         one.values["name"]
         for one in assigned
@@ -130,7 +136,7 @@ def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]
     for fact in found:
         if _is_relevant(fact, words, router_variables):
             kept.add(id(fact))
-            if id(fact) in chains and _is_called_name(fact.values["value"][3], words):
+            if id(fact) in chains and _is_name_of_interest(fact.values["value"][3], words):
                 kept |= {id(call) for call in chains[id(fact)][:1]}
         elif (
             fact.kind == ASSIGNED and fact.values["name"] in router_variables and id(fact) in chains
@@ -151,7 +157,7 @@ def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]
     return [fact for fact in found if id(fact) in kept]
 
 
-def _calls_in_chain(
+def _iter_calls_in_chain(
     by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]
 ) -> Iterator[Fact]:
     """Yield a call, and the earlier calls in its chain."""
@@ -182,12 +188,14 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
     if value[0] == "c":
-        return _is_called_name(value[3], words) or name in words.routers or name in words.called
+        return (
+            _is_name_of_interest(value[3], words) or name in words.routers or name in words.called
+        )
     is_constant = value[0] == "s" and (value[1][:1] == "/" or name.isupper())
     return is_constant or name in words.called
 
 
-def _is_called_name(name: str, words: _NamesOfInterest) -> bool:
+def _is_name_of_interest(name: str, words: _NamesOfInterest) -> bool:
     return name in words.called or name.endswith(words.ends)
 
 
@@ -218,14 +226,14 @@ def _list_event_facts(
 
 
 class _EventNames:
-    """The definitions and imports of a text, used to name the emitters and listeners of events."""
+    """The definitions and imports of a text: they name the emitters and listeners of events."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.imported: dict[str, str] = {}
         self._declared = [fact for fact in facts if fact.kind == "declares" and fact.symbol]
         self._by_last: dict[str, list[str]] = {}
         for one in self._declared:
-            self._by_last.setdefault(_last_name(one.symbol), []).append(one.symbol)
+            self._by_last.setdefault(_get_last_name(one.symbol), []).append(one.symbol)
         for fact in facts:
             if fact.kind == "imports" and fact.values.get("member"):
                 dots = "." * int(fact.values["level"])
@@ -243,7 +251,7 @@ class _EventNames:
         first = min(within, key=lambda fact: fact.start, default=None)
         return first.symbol if first is not None else ""
 
-    def definition_of_handler(self, value: Sequence[Any] | None) -> str:
+    def find_definition_of_handler(self, value: Sequence[Any] | None) -> str:
         r"""Return the symbol that a handler names: `handle`, `App\Order@paid`; "" if unknown."""
         if value is None or value[0] not in {"n", "s"}:
             return ""
@@ -251,11 +259,11 @@ class _EventNames:
         if value[0] == "s":
             owner, _, method = name.replace("\\\\", "\\").partition("@")
             return f"{owner}::{method}" if "\\" in owner and method else ""
-        known = self._by_last.get(_last_name(name), ())
+        known = self._by_last.get(_get_last_name(name), ())
         return known[0] if len(known) == 1 else ""
 
 
-def _last_name(name: str) -> str:
+def _get_last_name(name: str) -> str:
     return re.split(r"[.:#\\]+", name)[-1]
 
 
@@ -278,7 +286,7 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
             continue
         handler = find_argument(fact, "receiver|0" if rule.is_object else "1")
         is_name = handler is not None and handler[0] == "n"
-        listener = names.definition_of_handler(handler)
+        listener = names.find_definition_of_handler(handler)
         values: dict[str, Any] = {"event": event, "listener": listener or symbol}
         if not listener and handler is not None and is_name and handler[1] in names.imported:
             values |= {"listener": names.imported[handler[1]], "is_imported": True}
@@ -292,7 +300,7 @@ def _iter_event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterat
     for one in values:
         if one is None or one[0] != ("n" if is_object else "s"):
             continue
-        name = _last_name(str(one[1])) if is_object else str(one[1])
+        name = _get_last_name(str(one[1])) if is_object else str(one[1])
         is_plain = name.isidentifier() and name not in {"self", "cls"}
         if len(name) <= _LONGEST_EVENT and (is_plain if is_object else _EVENT.fullmatch(name)):
             yield name

@@ -58,7 +58,7 @@ class File:
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
-        """Return those of one kind of this file's facts that enclose an offset, outer first."""
+        """Return those facts that enclose an offset, outer facts first; all are of one kind."""
         starts, outer, ordered = self._nest_facts(facts)
         found: list[Fact] = []
         index = bisect_right(starts, at) - 1
@@ -96,7 +96,7 @@ class File:
         return self.by_place.get((value[1], value[2]))
 
     def find_assignment(self, name: str, before: int | None = None) -> Fact | None:
-        """Return the last assignment of a name before an offset, else its first one, else None."""
+        """Return the last assignment to a name before an offset, else the first, else None."""
         known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
@@ -108,7 +108,7 @@ class File:
 
     @cached_property
     def _assignments_by_name(self) -> Mapping[str, list[Fact]]:
-        return group((last_part(value.values["name"]), value) for value in self.values)
+        return group((get_last_part(value.values["name"]), value) for value in self.values)
 
     @cached_property
     def _names_of_calls(self) -> Mapping[int, str]:
@@ -120,7 +120,7 @@ class File:
 
     @cached_property
     def modules_by_name(self) -> Mapping[str, str]:
-        """Return the module of each imported name; in Python and Rust with the name appended."""
+        """Return the module of each imported name; in Python and Rust, the name is appended."""
         found: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
@@ -131,13 +131,13 @@ class File:
                     found[str(one[1])] = name if self.language != "rust" else str(one[0])
         return found
 
-    def original_name(self, name: str) -> str:
+    def get_original_name(self, name: str) -> str:
         """Return an imported definition's name in its module: `b` for `import {b as c}`."""
         for fact in self.imports:
             for one in fact.values.get("names", ()):
                 if len(one) > 1 and str(one[1]) == name:
-                    return last_part(str(one[0]))
-        return last_part(self.modules_by_name.get(name, name))
+                    return get_last_part(str(one[0]))
+        return get_last_part(self.modules_by_name.get(name, name))
 
 
 class RepositoryFiles:
@@ -156,8 +156,8 @@ class RepositoryFiles:
         """Return all functions that the facts include, by name."""
         return group((one.values["name"], (f, one)) for f in self.files for one in f.functions)
 
-    def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
-        """Return the string that a value evaluates to; None if it is computed at run time."""
+    def resolve_text(self, file: File, value: Sequence[Any], at: int) -> str | None:
+        """Return the string that a value evaluates to; None if it is only known at run time."""
         todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
         for _ in range(_MOST_STEPS_OF_TEXT):
@@ -183,7 +183,7 @@ class RepositoryFiles:
 
         The name may be assigned in this file, or be a constant of another file.
         """
-        last = last_part(name)
+        last = get_last_part(name)
         assignment = file.find_assignment(last, at)
         if assignment is not None:
             return file, assignment.values["value"], assignment.start
@@ -199,10 +199,10 @@ class RepositoryFiles:
         """Return all strings assigned to a name or an attribute in any file, by its last part."""
         values = (value.values for file in self.files for value in file.values)
         texts = ((one["name"], one["value"][1]) for one in values if one["value"][0] == "s")
-        found = group((last_part(name), str(text)) for name, text in texts)
+        found = group((get_last_part(name), str(text)) for name, text in texts)
         return {name: tuple(dict.fromkeys(texts)) for name, texts in found.items()}
 
-    def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
+    def find_definitions(self, file: File, name: str) -> list[tuple[File, str]]:
         """Return the files and variables that a name may refer to, following imports.
 
         The variable "*" stands for any variable of its file.
@@ -222,17 +222,17 @@ class RepositoryFiles:
             assignment = here.find_assignment(first)
             is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
             if first not in here.modules_by_name or is_own:
-                last = last_part(written)
+                last = get_last_part(written)
                 is_known = here.find_assignment(last) is not None
                 holder = here if is_known else self._find_in_package(here, last)
                 found.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
-                last = last_part(rest)
+                last = get_last_part(rest)
                 todo += [(one, n, depth + 1) for one, n in self._find_exports(here, first, last)]
         return [*found.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
-        """Return the file of the package that assigns a name; this file unless exactly one does."""
+        """Return the only file of the package that assigns a name, else this file."""
         folder = posixpath.dirname(file.path), file.language
         package = self._by_folder[folder] if file.language in _OPEN_IN_FOLDER else ()
         known = [other for other in package if other.find_assignment(name) is not None]
@@ -247,22 +247,22 @@ class RepositoryFiles:
 
         Args:
             first: the name that an import binds.
-            last: the attribute of it; "" if the name itself is meant.
+            last: an attribute of that name; "" if the name itself is meant.
         """
         module = file.modules_by_name[first]
         if file.language != "python":
-            name = last or file.original_name(first)
-            known = self.modules(file, module)
+            name = last or file.get_original_name(first)
+            known = self.find_modules(file, module)
             return [(one, name if one.find_assignment(name) is not None else "*") for one in known]
         owner, _, name = module.rpartition(".")
-        if last and (whole := self.modules(file, module)):
+        if last and (whole := self.find_modules(file, module)):
             return [(one, last) for one in whole]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        return [(one, name) for one in self.modules(file, owner) if one is not file]
+        return [(one, name) for one in self.find_modules(file, owner) if one is not file]
 
-    def modules(self, file: File, import_path: str) -> list[File]:
-        """Return the files that an import's path, as written, names: usually a single file."""
+    def find_modules(self, file: File, import_path: str) -> list[File]:
+        """Return the files that the path in an import means: usually a single file."""
         folder = posixpath.dirname(file.path)
         if file.language == "python":
             levels = len(import_path) - len(import_path.lstrip("."))
@@ -302,19 +302,19 @@ def group(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     return found
 
 
-def last_part(name: str) -> str:
+def get_last_part(name: str) -> str:
     """Return the last part of a name: `bp` for `orders.bp`."""
     return name.rpartition(".")[2].rpartition("::")[2]
 
 
-def named_text(fact: Fact, name: str) -> str | None:
+def get_named_text(fact: Fact, name: str) -> str | None:
     """Return the string value of a named argument; None if it is absent."""
     value = fact.values.get("named", {}).get(name)
     return str(value[1]) if value and value[0] == "s" else None
 
 
-def named_words(fact: Fact, name: str) -> list[str] | None:
-    """Return the words of a named argument, a word or a list of words; None if it is absent."""
+def get_named_words(fact: Fact, name: str) -> list[str] | None:
+    """Return the words in a named argument (a word or a list); None if the argument is absent."""
     value = fact.values.get("named", {}).get(name)
     if value is None:
         return None
@@ -326,8 +326,8 @@ def join_paths(before: str, after: str) -> str:
     return "/" + "/".join(filter(None, (before.strip("/"), after.strip("/"))))
 
 
-def join_all(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
-    """Return every combination of a prefix and a path, limited; None is a computed path."""
+def combine_paths(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
+    """Return a limited number of combinations of a prefix and a path; None is a computed path."""
     pairs = ((one, other) for one in before for other in after)
     found = dict.fromkeys(
         None if one is None or other is None else join_paths(one, other) for one, other in pairs
@@ -335,6 +335,6 @@ def join_all(before: Sequence[str | None], after: Sequence[str | None]) -> list[
     return [*found][:MOST_PREFIXES]
 
 
-def list_strings(values: Sequence[Value]) -> Iterator[str]:
+def iter_strings(values: Sequence[Value]) -> Iterator[str]:
     """Return the strings among values; values of other kinds are skipped."""
     return (str(value[1]) for value in values if value[0] == "s")

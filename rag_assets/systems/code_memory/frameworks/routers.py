@@ -15,11 +15,11 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     MOST_PREFIXES,
     File,
     RepositoryFiles,
-    join_all,
+    combine_paths,
+    get_last_part,
+    get_named_text,
+    iter_strings,
     join_paths,
-    last_part,
-    list_strings,
-    named_text,
 )
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
@@ -47,18 +47,18 @@ class RouterPaths:
         """Known paths, by file, name and position; the list is empty while the paths are being
         computed."""
 
-    def paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
+    def list_paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the router on which a call is made."""
         on = fact.values.get("on")
         if on is None:
-            return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
-        found = self.paths_of_value(file, on, fact.start)
+            return [self.find_path_of_blocks(file, fact)] if self._routers.is_implicit else []
+        found = self.list_paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
             return self._list_paths_of_block_parameter(file, fact)
-        inner = join_all(found, [self.paths_of_blocks(file, fact)])
-        return join_all(self.paths_of_holders(file, fact), inner)
+        inner = combine_paths(found, [self.find_path_of_blocks(file, fact)])
+        return combine_paths(self.list_paths_of_holders(file, fact), inner)
 
-    def paths_of_value(
+    def list_paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
         """Return the paths of the router that a value evaluates to."""
@@ -68,29 +68,31 @@ class RouterPaths:
             return self._list_paths_of_chain(file, call, depth)
         return self._list_paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
-    def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
-        """Return the paths of the router to which an enclosing call adds this fact; else [""]."""
+    def list_paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
+        """Return the paths of the router to which an enclosing call adds this fact, else [""]."""
         holders = self._routers.holders
         around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
-                found = self.paths_of_value(file, on, one.start, depth + 1)
-                return join_all(self.paths_of_holders(file, one, depth + 1), found)
+                found = self.list_paths_of_value(file, on, one.start, depth + 1)
+                return combine_paths(self.list_paths_of_holders(file, one, depth + 1), found)
         return [""]
 
-    def paths_of_added_function(self, function: str) -> list[str | None]:
+    def list_paths_of_added_function(self, function: str) -> list[str | None]:
         """Return the paths of the routers to which any call adds an annotated function."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
                 if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
-                    own = self.paths_of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
-                    found += join_all(self.paths_of_holders(file, call), own or [""])
+                    own = self.list_paths_of_value(
+                        file, call.values.get("on", _NO_CALL), call.start, 1
+                    )
+                    found += combine_paths(self.list_paths_of_holders(file, call), own or [""])
         return found[:MOST_PREFIXES]
 
-    def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
+    def find_path_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
         path = ""
         resources = self._framework.resources
@@ -108,7 +110,7 @@ class RouterPaths:
             path = join_paths(path, known)
         return path
 
-    def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
+    def iter_controller_modules(self, file: File, fact: Fact) -> Iterator[str]:
         """Yield the controller modules named by the blocks around a call, outer blocks first."""
         for one in file.find_enclosing(file.calls, fact.start):
             if one is not fact and one.values["name"] in self._routers.nested:
@@ -116,8 +118,8 @@ class RouterPaths:
                     names = [a[1] for a in one.values["arguments"][1:2] if a[0] == "n"]
                 else:
                     is_space = one.values["name"] == "namespace"
-                    text = named_text(one, "module")
-                    names = [text] if text else [*list_strings(one.values["arguments"][:1])]
+                    text = get_named_text(one, "module")
+                    names = [text] if text else [*iter_strings(one.values["arguments"][:1])]
                     names = names if text or is_space else []
                 yield from map(str, names)
 
@@ -126,7 +128,7 @@ class RouterPaths:
     ) -> str | None:
         """Return the prefix of a route in a resource's block: `articles/{article_id}`."""
         value = find_argument(resource, "0")
-        text = self._repository.text(file, value, resource.start) if value else None
+        text = self._repository.resolve_text(file, value, resource.start) if value else None
         if text is None:
             return None
         around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
@@ -134,24 +136,26 @@ class RouterPaths:
         # A block within a nested resource belongs to that resource.
         direct = [*takewhile(lambda one: one.values["name"] not in resources.calls, inside)]
         kinds = {resources.blocks.get(one.values["name"]) for one in direct}
-        on = named_text(fact, "on") if len(direct) == len(inside) else None
+        on = get_named_text(fact, "on") if len(direct) == len(inside) else None
         if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
             return text
-        key = named_text(resource, "param") or "id"
+        key = get_named_text(resource, "param") or "id"
         is_member = "id" in kinds or on == "member"
-        return f"{text}/{{{key if is_member else f'{singularize(last_word(text))}_{key}'}}}"
+        return (
+            f"{text}/{{{key if is_member else f'{singularize(get_last_path_part(text))}_{key}'}}}"
+        )
 
     def _find_nested_path(self, file: File, call: Fact) -> str | None:
         """Return the path prefix that a call adds to the routes in its block."""
         if any(route.is_joined for route in self._framework.routes):
-            return "/".join(list_strings(call.values["arguments"]))
+            return "/".join(iter_strings(call.values["arguments"]))
         value = find_argument(call, "path|0")
         if value is None or value[0] in {"f", "d"}:
             return ""
         if value[0] == "n" and self._framework.handlers == "alias":
             named = find_argument(call, "path")
-            return "" if named is None else self._repository.text(file, named, call.start)
-        return self._repository.text(file, value, call.start)
+            return "" if named is None else self._repository.resolve_text(file, named, call.start)
+        return self._repository.resolve_text(file, value, call.start)
 
     def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the routing block around a route.
@@ -177,7 +181,7 @@ class RouterPaths:
         for _ in range(_LONGEST_CHAIN):
             on = call.values.get("on")
             if self._is_maker(call):
-                return join_all(self._list_paths_of_maker(file, call, depth, name), [path])
+                return combine_paths(self._list_paths_of_maker(file, call, depth, name), [path])
             if call.values["name"] in self._routers.nested and on is not None:
                 part = self._find_nested_path(file, call)
                 path = None if path is None or part is None else join_paths(part, path)
@@ -185,8 +189,8 @@ class RouterPaths:
             if before is None:
                 found = self._list_paths_of_factory(file, call, depth)
                 if not found and on is not None:
-                    found = self.paths_of_value(file, on, call.start, depth)
-                return join_all(found, [path])
+                    found = self.list_paths_of_value(file, on, call.start, depth)
+                return combine_paths(found, [path])
             call = before
         return []
 
@@ -198,24 +202,24 @@ class RouterPaths:
     def _list_paths_of_maker(
         self, file: File, call: Fact, depth: int, name: str
     ) -> list[str | None]:
-        """Return the paths of a router that a call creates: its prefix below each of its mounts."""
+        """Return the paths of a router that a call creates: its prefix below each mount path."""
         value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
-            own = self._repository.text(file, value, call.start)
+            own = self._repository.resolve_text(file, value, call.start)
         variable = name or file.find_receiving_variable(call)
         mounted = self._list_paths_of_mounts(file, variable, depth, at=call.start)
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
         # A mount with a computed path and a computed router may mount any router.
         is_outside = is_root or _COMPUTED not in self._mounts_by_router
-        return join_all(mounted or ["" if is_outside else None], [own])
+        return combine_paths(mounted or ["" if is_outside else None], [own])
 
     def _list_paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
         """Return the paths of the router that a function in the repository creates and returns."""
         on = call.values.get("on")
         if depth >= _DEEPEST or (on is not None and on[0] != "n"):
             return []
-        owner = last_part(str(on[1])) if on else ""
+        owner = get_last_part(str(on[1])) if on else ""
         for other, function in self._repository.functions.get(call.values["name"], ()):
             places = {*posixpath.splitext(other.path)[0].split("/")[-2:]}
             if other.language != file.language or (owner and owner not in places):
@@ -226,7 +230,7 @@ class RouterPaths:
         return []
 
     def _list_paths_of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
-        last = last_part(name)
+        last = get_last_part(name)
         passed = self._find_paths_of_parameter(file, last, at, depth)
         if passed is not None:
             return passed
@@ -235,9 +239,9 @@ class RouterPaths:
             value = assignment.values["value"]
             if file.find_call(value) is not None:
                 return self._list_paths_of_assignment(file, assignment, depth)
-            if value[0] == "n" and last_part(str(value[1])) != last:
-                return self.paths_of_value(file, value, assignment.start, depth + 1)
-        for other, variable in self._repository.definitions(file, name):
+            if value[0] == "n" and get_last_part(str(value[1])) != last:
+                return self.list_paths_of_value(file, value, assignment.start, depth + 1)
+        for other, variable in self._repository.find_definitions(file, name):
             assignment = other.find_assignment(variable) if other is not file else None
             if assignment is not None and other.find_call(assignment.values["value"]) is not None:
                 return self._list_paths_of_assignment(other, assignment, depth + 1)
@@ -252,13 +256,13 @@ class RouterPaths:
     def _list_paths_of_assignment(
         self, file: File, assignment: Fact, depth: int
     ) -> list[str | None]:
-        """Return the paths of the router in an assignment; a mount in itself adds no path."""
+        """Return the paths of the router in an assignment; a router mounted in itself adds none."""
         key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []
             call = file.find_call(assignment.values["value"])
             if call is not None:
-                name = last_part(assignment.values["name"])
+                name = get_last_part(assignment.values["name"])
                 self._known[key] = self._list_paths_of_chain(file, call, depth, name)
         return self._known[key]
 
@@ -288,8 +292,8 @@ class RouterPaths:
         for file, call in self._repository.calls.get(function, ()):
             arguments = call.values["arguments"]
             if index < len(arguments) and len(found) < MOST_PREFIXES:
-                own = self.paths_of_value(file, arguments[index], call.start, depth + 1)
-                found += join_all(own, [self.paths_of_blocks(file, call)])
+                own = self.list_paths_of_value(file, arguments[index], call.start, depth + 1)
+                found += combine_paths(own, [self.find_path_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
@@ -317,8 +321,8 @@ class RouterPaths:
                 is_own = other is file and on == ["n", name] and key[0] != "()"
                 if len(found) >= MOST_PREFIXES or is_own:
                     continue
-                outer = self.paths_of_value(other, on, call.start, depth + 1) or [""]
-                found += join_all(outer, [path])
+                outer = self.list_paths_of_value(other, on, call.start, depth + 1) or [""]
+                found += combine_paths(outer, [path])
             if found:
                 break
         return found[:MOST_PREFIXES]
@@ -339,26 +343,26 @@ class RouterPaths:
                 stated = find_argument(call, prefix) if prefix else None
                 path: str | None = ""
                 if stated is not None and stated != value and stated[0] in "sn+?":
-                    path = self._repository.text(file, stated, call.start)
-                keys = self._mount_keys(file, value)
+                    path = self._repository.resolve_text(file, stated, call.start)
+                keys = self._list_mount_keys(file, value)
                 if (
                     path is None
                     and value[0] == "n"
-                    and file.find_assignment(last_part(value[1])) is None
+                    and file.find_assignment(get_last_part(value[1])) is None
                 ):
                     keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
                 for key in keys:
                     found.setdefault(key, []).append((file, call, path))
         return found
 
-    def _mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
+    def _list_mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
         """Return the keys that a mounted router has in _mounts_by_router."""
         if value[0] == "n":
-            return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
+            return [(o.path, n) for o, n in self._repository.find_definitions(file, str(value[1]))]
         call = file.find_call(value)
         if value[3] == "require" and call is not None and call.values["arguments"]:
             required = str(call.values["arguments"][0][-1])
-            return [(module.path, "*") for module in self._repository.modules(file, required)]
+            return [(module.path, "*") for module in self._repository.find_modules(file, required)]
         on = call.values.get("on", _NO_CALL) if call is not None else _NO_CALL
         before = f"{LAST_PARTS.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
         return [("()", f"{before}{value[3]}")]
@@ -367,7 +371,7 @@ class RouterPaths:
 _OBJECTS: Final = frozenset({"self", "cls", "&self", "&mutself"})
 
 
-def last_word(path: str) -> str:
+def get_last_path_part(path: str) -> str:
     """Return the part of a path after its last slash."""
     return path.rpartition("/")[2]
 

@@ -22,12 +22,12 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     MOST_PREFIXES,
     File,
     RepositoryFiles,
+    get_named_text,
+    get_named_words,
+    iter_strings,
     join_paths,
-    list_strings,
-    named_text,
-    named_words,
 )
-from rag_assets.systems.code_memory.frameworks.routers import RouterPaths, last_word
+from rag_assets.systems.code_memory.frameworks.routers import RouterPaths, get_last_path_part
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 _MOST_VERBS: Final = 8
@@ -74,7 +74,7 @@ class RouteReader:
         resources = self.framework.resources
         self._resources = None if resources is None else _ResourceRoutes(resources, self._paths)
 
-    def routes(self) -> Iterator[FrameworkRoute]:
+    def iter_routes(self) -> Iterator[FrameworkRoute]:
         """Yield the routes of all files."""
         for file in self.files:
             known = len(self.unresolved)
@@ -101,19 +101,19 @@ class RouteReader:
                 continue
             if routes.within and not self._is_within(file, fact, routes.within):
                 continue
-            if prefixes := self._paths.paths_of_call(file, fact):
+            if prefixes := self._paths.list_paths_of_call(file, fact):
                 yield from self._iter_routes_of_call(file, fact, routes, prefixes)
 
     def _iter_routes_of_call(
         self, file: File, fact: Fact, routes: RouteRules, prefixes: Sequence[str | None]
     ) -> Iterator[FrameworkRoute]:
         """Yield the routes that one call defines, one for each prefix of its router."""
-        path = self._route_path(file, fact, routes)
+        path = self._find_route_path(file, fact, routes)
         if not path and self._has_path_in_chain(file, fact):
             path = ""
         elif path == "" and routes.needs_path:
             return
-        methods = self._route_methods(routes.calls[fact.values["name"]], routes, fact)
+        methods = self._list_route_methods(routes.calls[fact.values["name"]], routes, fact)
         if routes.has_method_in_path and path:
             first, _, rest = path.partition(" ")
             methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
@@ -126,7 +126,7 @@ class RouteReader:
         verbs = [*self._iter_chained_methods(file, fact, routes)] if routes.verbs else []
         for prefix in prefixes[:MOST_PREFIXES]:
             full = join_paths(str(prefix), path)
-            for each, handler in verbs or [(methods, self._handler_name(file, fact, routes))]:
+            for each, handler in verbs or [(methods, self._find_handler_name(file, fact, routes))]:
                 yield self._build_route(each, full, handler, (file, fact, -1))
 
     def _build_route(
@@ -162,7 +162,7 @@ class RouteReader:
             call = file.find_call(on)
         return False
 
-    def _route_methods(self, method: str, routes: RouteRules, fact: Fact) -> tuple[str, ...]:
+    def _list_route_methods(self, method: str, routes: RouteRules, fact: Fact) -> tuple[str, ...]:
         if method:
             return tuple(method.split("|"))
         value = find_argument(fact, routes.method) if routes.method else None
@@ -175,24 +175,24 @@ class RouteReader:
         found = tuple(word.removeprefix("METHOD") for word in words)
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
-    def _route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
+    def _find_route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path in a route's call; "" if there is none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
-            return None if is_computed else "/".join(list_strings(fact.values["arguments"]))
+            return None if is_computed else "/".join(iter_strings(fact.values["arguments"]))
         value = find_argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
             return ""
-        return self._repository.text(file, value, fact.start)
+        return self._repository.resolve_text(file, value, fact.start)
 
-    def _handler_name(self, file: File, fact: Fact, routes: RouteRules) -> str:
+    def _find_handler_name(self, file: File, fact: Fact, routes: RouteRules) -> str:
         """Return the name of a route's handler; "" if the call names none."""
         value = find_argument(fact, routes.handler)
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
             path, resources = find_argument(fact, routes.path), self._resources
             stated = str(path[-1]) if path else ""
-            return "" if resources is None else resources.action_in_block(file, fact, stated)
+            return "" if resources is None else resources.get_action_in_block(file, fact, stated)
         if value is not None and value[0] == "l" and value[1]:
             value = value[1][-1]
         if value is None or value[0] not in {"n", "s", "c"}:
@@ -200,13 +200,13 @@ class RouteReader:
         name = str(value[3] if value[0] == "c" else value[1])
         if handlers == "alias" and value[0] == "n":
             action = fact.values["arguments"][2:3]
-            parts = [*self._paths.modules_around(file, fact), name]
-            return "::".join([*parts, *list_strings(action)])
+            parts = [*self._paths.iter_controller_modules(file, fact), name]
+            return "::".join([*parts, *iter_strings(action)])
         if handlers == "rails" and value[0] == "s":
             owner, _, action_name = name.rpartition("#")
-            owner = owner or named_text(fact, "controller") or ""
+            owner = owner or get_named_text(fact, "controller") or ""
             if not owner and self._resources is not None:
-                return self._resources.action_in_block(file, fact, action_name)
+                return self._resources.get_action_in_block(file, fact, action_name)
             return f"{_find_controller(self._paths, file, fact, owner)}::{action_name}"
         return name if value[0] != "s" else ""
 
@@ -243,7 +243,7 @@ class RouteReader:
             path = self._find_path_in_annotations(file, fact, routes)
             if path == "" and routes.needs_path:
                 continue
-            methods = self._route_methods(routes.annotations[values["name"]], routes, fact)
+            methods = self._list_route_methods(routes.annotations[values["name"]], routes, fact)
             handler = values["of"]
             if enclosing_classes:
                 handler = f"{enclosing_classes[-1].values['name']}.{handler}"
@@ -254,16 +254,16 @@ class RouteReader:
                 full = path if path[:2] == "~/" else join_paths(prefix, path)
                 full = self._insert_names(full.lstrip("~"), enclosing_classes, values["of"])
                 route = self._build_route(methods, full, handler, (file, fact, start))
-                route.name = named_text(fact, routes.name) or ""
+                route.name = get_named_text(fact, routes.name) or ""
                 yield route
 
     def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
-        """Return the path in an annotation or its siblings; "" if absent, None if computed."""
-        path = self._route_path(file, fact, routes)
+        """Return the path in an annotation or its siblings; "" if absent, None if not a literal."""
+        path = self._find_route_path(file, fact, routes)
         target = fact.values["target"]
         for other in file.annotations if path == "" and routes.path_annotation else ():
             if other.values["target"] == target and other.values["name"] in routes.path_annotation:
-                return self._route_path(file, other, routes)
+                return self._find_route_path(file, other, routes)
         return path
 
     def _list_prefixes_of_annotation(
@@ -277,9 +277,9 @@ class RouteReader:
         if enclosing_classes and routes.class_prefix:
             return self._list_class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
-            return self._paths.paths_of_value(file, fact.values["on"], fact.start)
+            return self._paths.list_paths_of_value(file, fact.values["on"], fact.start)
         if routes.is_plain:
-            return self._paths.paths_of_added_function(fact.values["of"]) or [""]
+            return self._paths.list_paths_of_added_function(fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
     def _list_class_prefixes(self, file: File, owner: Fact, routes: RouteRules) -> list[str | None]:
@@ -293,7 +293,7 @@ class RouteReader:
                     value = value[1].get("path")
                 paths = value[1] if value is not None and value[0] == "l" else [value]
                 texts = (
-                    "" if each is None else self._repository.text(file, each, owner.start)
+                    "" if each is None else self._repository.resolve_text(file, each, owner.start)
                     for each in paths
                 )
                 found += texts
@@ -314,7 +314,7 @@ class RouteReader:
                 continue
             if within and not any(self._is_within(file, fact, names) for names in within):
                 continue
-            for methods, path, handler in self._resources.routes(file, fact):
+            for methods, path, handler in self._resources.iter_routes(file, fact):
                 if path is None:
                     self._report_computed_path(file, fact)
                 else:
@@ -351,60 +351,62 @@ class _ResourceRoutes:
         self._resources = resources
         self._paths = paths
 
-    def routes(self, file: File, fact: Fact) -> Iterator[tuple[tuple[str, ...], str | None, str]]:
+    def iter_routes(
+        self, file: File, fact: Fact
+    ) -> Iterator[tuple[tuple[str, ...], str | None, str]]:
         """Yield methods, path and handler of the routes of a call that defines resources.
 
         The path is None if it is computed at run time.
         """
         resources = self._resources
         kind = resources.calls[fact.values["name"]]
-        names = [*list_strings(fact.values["arguments"])]
-        prefix = self._paths.paths_of_blocks(file, fact)
+        names = [*iter_strings(fact.values["arguments"])]
+        prefix = self._paths.find_path_of_blocks(file, fact)
         if not names or prefix is None:
             yield (), None, ""
             return
-        actions = self._selected_actions(fact, resources, resources.actions[kind])
-        own = named_text(fact, "path")
-        key = named_text(fact, "param") or "id"
+        actions = self._select_actions(fact, resources, resources.actions[kind])
+        own = get_named_text(fact, "path")
+        key = get_named_text(fact, "param") or "id"
         for name in names:
             base = join_paths(prefix, own if own is not None else name)
-            owner = self._controller_name(file, fact, name, kind)
+            owner = self._find_controller_name(file, fact, name, kind)
             for action, stated in actions.items():
                 method, _, rest = stated.partition(" ")
                 path = join_paths(base, rest.replace("{id}", f"{{{key}}}"))
                 yield tuple(method.split("|")), path, f"{owner}::{action}"
 
-    def action_in_block(self, file: File, fact: Fact, path: str) -> str:
-        """Return controller and action of a route in a resource's block; the path is the action."""
+    def get_action_in_block(self, file: File, fact: Fact, path: str) -> str:
+        """Return the handler of a route in a resource's block, `Controller::path`; else ""."""
         for one in reversed(file.find_enclosing(file.calls, fact.start)):
             kind = self._resources.calls.get(one.values["name"])
             value = find_argument(one, "0")
             if kind is not None and value is not None and value[0] == "s":
-                return f"{self._controller_name(file, one, str(value[1]), kind)}::{path}"
+                return f"{self._find_controller_name(file, one, str(value[1]), kind)}::{path}"
         return ""
 
-    def _selected_actions(
+    def _select_actions(
         self, fact: Fact, resources: ResourceRules, known: Mapping[str, str]
     ) -> Mapping[str, str]:
-        chosen = named_words(fact, resources.only)
-        dropped = named_words(fact, resources.but) or []
+        chosen = get_named_words(fact, resources.only)
+        dropped = get_named_words(fact, resources.but) or []
         return {
             action: stated
             for action, stated in known.items()
             if (chosen is None or action in chosen) and action not in dropped
         }
 
-    def _controller_name(self, file: File, fact: Fact, name: str, kind: str) -> str:
+    def _find_controller_name(self, file: File, fact: Fact, name: str, kind: str) -> str:
         alias = next((one[1] for one in fact.values["arguments"] if one[0] == "n"), None)
         if alias is not None:
-            return "::".join([*self._paths.modules_around(file, fact), str(alias)])
-        named = named_text(fact, "controller")
+            return "::".join([*self._paths.iter_controller_modules(file, fact), str(alias)])
+        named = get_named_text(fact, "controller")
         plural = name if kind == "many" or name.endswith("s") else f"{name}s"
-        return _find_controller(self._paths, file, fact, named or last_word(plural))
+        return _find_controller(self._paths, file, fact, named or get_last_path_part(plural))
 
 
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:
     """Return the controller class for a short name: `Admin::OrdersController`."""
-    spaces = [*paths.modules_around(file, fact), *name.split("/")]
+    spaces = [*paths.iter_controller_modules(file, fact), *name.split("/")]
     words = ([part[:1].upper() + part[1:] for part in space.split("_")] for space in spaces)
     return "::".join(filter(None, map("".join, words))) + "Controller"

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
 Value: TypeAlias = list[Any]
 _Visit: TypeAlias = "tuple[Node, int, Node | None, str]"
@@ -87,7 +87,7 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
-    """Return a text's statements in order, and a note, which is "" if all were read."""
+    """Return the statements of a text, and a note on what was not read ("" if all was)."""
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
@@ -113,7 +113,7 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
 def _visit_children(
     node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
-    """Yield a node's children, last first, each with the definition it may annotate."""
+    """Yield the children of a node, last first, each with the definition that it may annotate."""
     kind = node.type
     own: Node | None = None
     if kind == "decorated_definition":
@@ -151,10 +151,13 @@ class _StatementReader:
         elif kind in _NODES.annotations and (kind != "attribute" or parent == "attribute_list"):
             yield from self._read_annotation(node, annotated)
         elif kind in _NODES.classes and (name := self._find_class_name(node)) is not None:
-            values = {"name": self._word(name), "bases": self._list_base_names(node)}
+            values = {"name": self._get_compact_text(name), "bases": self._list_base_names(node)}
             yield self._build_fact(CLASS, node, values)
         elif kind in _NODES.defined and (name := node.child_by_field_name("name")) is not None:
-            values = {"name": self._word(name), "parameters": self._read_parameters(node)}
+            values = {
+                "name": self._get_compact_text(name),
+                "parameters": self._read_parameters(node),
+            }
             if "function" in kind or "method" in kind:
                 yield self._build_fact(FUNCTION, node, values)
         if kind in _NODES.assigning:
@@ -167,11 +170,11 @@ class _StatementReader:
     def _build_fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
-    def _word(self, node: Node | None) -> str:
+    def _get_compact_text(self, node: Node | None) -> str:
         """Return the text of a node without white space; "" for None or a long text."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
-        text = self.tree.node_text(node)
+        text = self.tree.get_node_text(node)
         return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
 
     def _find_callee(self, node: Node) -> Node | None:
@@ -190,7 +193,7 @@ class _StatementReader:
         if named:
             values["named"] = named
         if on is not None:
-            values["on"] = self.value(on)
+            values["on"] = self.read_value(on)
         return values
 
     def _read_called_name(self, node: Node) -> tuple[str, Node | None]:
@@ -200,18 +203,18 @@ class _StatementReader:
         on: Node | None = None
         if callee is None and name_node is not None:
             on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
-            name = self._word(name_node)
+            name = self._get_compact_text(name_node)
         else:
-            callee = callee or (first_child(node))
+            callee = callee or (get_first_child(node))
             if callee is None:
                 return "", None
             parts = callee.named_children
             if callee.type in _NODES.members and parts:
-                name, on = self._word(parts[-1]), (parts[0] if len(parts) > 1 else None)
+                name, on = self._get_compact_text(parts[-1]), (parts[0] if len(parts) > 1 else None)
             elif callee.type in _NODES.generic and parts:
-                name = self._word(parts[0])
+                name = self._get_compact_text(parts[0])
             else:
-                name = self._word(callee)
+                name = self._get_compact_text(callee)
         return name.lstrip(".").partition("<")[0], on
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
@@ -237,13 +240,13 @@ class _StatementReader:
             elif part.type in _NODES.arguments and part.named_children:
                 equals = next((c for c in part.children if c.type == "name_equals"), None)
                 label = label or (equals.named_children[0] if equals is not None else None)
-                value = self.value(part.named_children[-1])
+                value = self.read_value(part.named_children[-1])
                 if label is not None:
-                    named[self._word(label)] = value
+                    named[self._get_compact_text(label)] = value
                 else:
                     ordered.append(value)
             elif "comment" not in part.type:
-                ordered.append(self.value(part))
+                ordered.append(self.read_value(part))
         last = node.child_by_field_name("block")
         if last is None and node.named_children and node.named_children[-1].type == "do_block":
             last = node.named_children[-1]
@@ -262,17 +265,17 @@ class _StatementReader:
         if key is None or value is None:
             key = node.child_by_field_name("name") or parts[0]
             value = value or parts[-1]
-        key_value = self.value(key, depth + 1)
+        key_value = self.read_value(key, depth + 1)
         name = key_value[1] if key_value[0] in {"s", "n"} else ""
-        add_to[str(name).strip(": ")] = self.value(value, depth + 1)
+        add_to[str(name).strip(": ")] = self.read_value(value, depth + 1)
 
-    def value(self, node: Node, depth: int = 0) -> Value:
+    def read_value(self, node: Node, depth: int = 0) -> Value:
         """Return the value of an expression, in the form that this module describes."""
         kind = node.type
         if depth > _DEEPEST:
             return _UNKNOWN
         if kind in _NODES.names and kind not in _NODES.strings:
-            return ["n", self._word(node)]
+            return ["n", self._get_compact_text(node)]
         for types, read in (
             (_NODES.strings, self._read_string),
             (_NODES.members, self._read_member),
@@ -285,36 +288,38 @@ class _StatementReader:
                 return read(node, depth)
         if kind in _NODES.plain:
             return (
-                self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
+                self.read_value(node.named_children[-1], depth + 1)
+                if node.named_children
+                else _UNKNOWN
             )
         return ["f"] if kind in _NODES.functions else _UNKNOWN
 
     def _read_member(self, node: Node, _: int) -> Value:
         has_call = any(child.type in _NODES.calls for child in node.named_children)
-        text = "" if has_call else self._word(node)
+        text = "" if has_call else self._get_compact_text(node)
         return ["n", text] if text else _UNKNOWN
 
     def _read_call_value(self, node: Node, _: int) -> Value:
         if self.language == "ruby" and node.child_by_field_name("arguments") is None:
-            return ["n", self._word(node)]
+            return ["n", self._get_compact_text(node)]
         name = self._read_called_name(node)[0][:_LONGEST_NAME]
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
     def _read_list(self, node: Node, depth: int) -> Value:
         parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
         if node.type in {"string_array", "symbol_array"}:
-            return ["l", [["s", self._word(part)] for part in parts]]
-        return ["l", [self.value(part, depth + 1) for part in parts]]
+            return ["l", [["s", self._get_compact_text(part)] for part in parts]]
+        return ["l", [self.read_value(part, depth + 1) for part in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
         entries: dict[str, Value] = {}
         for child in node.named_children[:_MOST_VALUES]:
             if child.type == "shorthand_property_identifier":
-                entries[self._word(child)] = ["n", self._word(child)]
+                entries[self._get_compact_text(child)] = ["n", self._get_compact_text(child)]
             elif child.type in _NODES.pairs:
                 self._add_pairs(child, entries, depth + 1)
             elif child.type == "method_definition":
-                entries[self._word(child.child_by_field_name("name"))] = ["f"]
+                entries[self._get_compact_text(child.child_by_field_name("name"))] = ["f"]
         return ["d", entries]
 
     def _read_string(self, node: Node, depth: int = 0) -> Value:
@@ -323,7 +328,7 @@ class _StatementReader:
         spliced = [child for child in node.named_children if child.type in _NODES.spliced]
         if spliced:
             return self._read_interpolated_string(node, spliced, depth)
-        text = self.tree.node_text(node).strip()
+        text = self.tree.get_node_text(node).strip()
         if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
             return ["s", text.strip(": ")[:_LONGEST_VALUE]]
         text = _MARKS.sub("", text) if text[:1] != "/" else text
@@ -343,12 +348,12 @@ class _StatementReader:
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
         inner = [c for c in node.named_children if c.type not in _NODES.spliced_formats]
-        return self.value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
+        return self.read_value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
     def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
-        parts = [self.value(child, depth + 1) for child in node.named_children[:2]]
-        is_sum = sign is not None and self.tree.node_text(sign) in {"+", "<>"}
+        parts = [self.read_value(child, depth + 1) for child in node.named_children[:2]]
+        is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>"}
         if is_sum and all(part[0] == "s" for part in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
@@ -362,24 +367,24 @@ class _StatementReader:
             if inner.type != "attribute":
                 return
             values["arguments"], values["named"] = self._read_attribute_tokens(inner)
-            name = self._word(inner.named_children[0]) if inner.named_children else ""
+            name = self._get_compact_text(inner.named_children[0]) if inner.named_children else ""
         elif node.type == "decorator":
             inner = node.named_children[0] if node.named_children else node
             call = self._read_call(inner) if inner.type in _NODES.calls else None
-            name = call["name"] if call is not None else self._word(inner)
+            name = call["name"] if call is not None else self._get_compact_text(inner)
             values |= call or {}
         elif node.type == "model_multi_attribute":
-            name = self._word(first_child(node)).strip("@")
-            values["arguments"] = [self.value(c) for c in node.named_children[1:_MOST_VALUES]]
+            name = self._get_compact_text(get_first_child(node)).strip("@")
+            values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
-            name = self._word(node.child_by_field_name("name"))
+            name = self._get_compact_text(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._read_arguments(node)
         if not name or annotated is None:
             return
         values |= {
             "name": name.rpartition(".")[2].rpartition("::")[2],
             "target": [self.tree.start(annotated), self.tree.end(annotated)],
-            "of": self._word(annotated.child_by_field_name("name")),
+            "of": self._get_compact_text(annotated.child_by_field_name("name")),
         }
         yield self._build_fact(ANNOTATION, node, values)
 
@@ -394,12 +399,12 @@ class _StatementReader:
             if token.type not in _NODES.strings and token.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
-                name = self._word(tokens[at - 2])
-                named[name] = self.value(token)
+                name = self._get_compact_text(tokens[at - 2])
+                named[name] = self.read_value(token)
             elif at > 1 and tokens[at - 1].type == "::" and named:
-                named[name] = self.value(token)
+                named[name] = self.read_value(token)
             else:
-                ordered.append(self.value(token))
+                ordered.append(self.read_value(token))
         return ordered, named
 
     def _list_base_names(self, node: Node) -> list[str]:
@@ -408,7 +413,9 @@ class _StatementReader:
         A model of Prisma has the base `model`.
         """
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
-        written = "".join(self.tree.node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses)
+        written = "".join(
+            self.tree.get_node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses
+        )
         if node.type == "type_spec":
             written = self._list_embedded_types(node)
         elif node.type == "model_block":
@@ -426,9 +433,15 @@ class _StatementReader:
         if body is None or body.type != "struct_type" or not body.named_children:
             return ""
         parts = body.named_children[0].named_children[:60]
-        names = [self._word(part) for part in parts if part.child_by_field_name("name") is None]
+        names = [
+            self._get_compact_text(part)
+            for part in parts
+            if part.child_by_field_name("name") is None
+        ]
         tags = (
-            "gorm-tag" if any("gorm:" in self.tree.node_text(part)[:400] for part in parts) else ""
+            "gorm-tag"
+            if any("gorm:" in self.tree.get_node_text(part)[:400] for part in parts)
+            else ""
         )
         return ",".join([*names, tags])
 
@@ -439,34 +452,38 @@ class _StatementReader:
         for child in nodes[:_MOST_VALUES]:
             if child.type in {"parameter_declaration", "parameter", "required_parameter"}:
                 name = child.child_by_field_name("name") or child.child_by_field_name("pattern")
-                type_ = self._word(child.child_by_field_name("type"))
+                type_ = self._get_compact_text(child.child_by_field_name("type"))
                 if not type_ and child.named_children:
-                    type_ = self._word(child.named_children[-1])
-                parameters.append([self._word(name), type_])
+                    type_ = self._get_compact_text(child.named_children[-1])
+                parameters.append([self._get_compact_text(name), type_])
             elif child.type in {"identifier", "typed_parameter"}:
-                name_text, _, type_ = self._word(child).partition(":")
+                name_text, _, type_ = self._get_compact_text(child).partition(":")
                 parameters.append([name_text, type_])
         return parameters
 
     def _read_assignment(self, node: Node) -> Iterator[Fact]:
         """Yield an assignment `name = value` if the value is a call, string, name or list."""
         sign = node.child_by_field_name("operator")
-        if node.type == "binary_operator" and self.tree.node_text(sign) != "=":
+        if node.type == "binary_operator" and self.tree.get_node_text(sign) != "=":
             return  # Only Elixir assigns with an operator node; elsewhere, such a node calculates.
         names = ("name", "left", "pattern")
         left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
         if node.type == "var_spec" and right is None and left is not None:
-            value = ["t", self._word(node.child_by_field_name("type"))]
-            yield self._build_fact(ASSIGNED, node, {"name": self._word(left), "value": value})
+            value = ["t", self._get_compact_text(node.child_by_field_name("type"))]
+            yield self._build_fact(
+                ASSIGNED, node, {"name": self._get_compact_text(left), "value": value}
+            )
         if left is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right
         if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
             right = right.named_children[-1 if "equals" in right.type else 0]
-        value = self.value(right)
-        name = self._word(left.named_children[0] if left.type == "expression_list" else left)
+        value = self.read_value(right)
+        name = self._get_compact_text(
+            left.named_children[0] if left.type == "expression_list" else left
+        )
         if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
 

@@ -24,8 +24,8 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
     RepositoryFiles,
+    get_last_part,
     group,
-    last_part,
 )
 from rag_assets.systems.code_memory.frameworks.statements import Value, find_argument
 
@@ -114,7 +114,7 @@ class TableReader:
         self._table_of: dict[tuple[str, int], str] = {}
         self._mapped_classes: list[tuple[TableRules, ClassStatement, str]] = []
 
-    def tables(self) -> list[MappedTable]:
+    def list_tables(self) -> list[MappedTable]:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
@@ -142,8 +142,8 @@ class TableReader:
         marks = [a for a in class_.file.annotations if a.values["target"][0] == class_.fact.start]
         if class_.name in tables.bases:
             return None
-        lineage = self._lineage(class_)
-        key = self._application_of_path(class_.file.path), class_.name.lower()
+        lineage = self._list_lineage(class_)
+        key = self._find_application_of_path(class_.file.path), class_.name.lower()
         is_model = bool(
             any(self._has_outside_base(tables, each) for each in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
@@ -170,9 +170,9 @@ class TableReader:
         marks: Sequence[Fact],
         lineage: Sequence[ClassStatement],
     ) -> tuple[str, MappedClass] | None:
-        """Return the table of a class and the mapping; None if it has no table.
+        """Return the table of a class, named by an annotation or after the class; else None.
 
-        An annotation names the table, or its name follows from the class name.
+        The second part of the result is the mapping of the class.
         """
         values = (
             find_argument(a, tables.argument)
@@ -188,22 +188,22 @@ class TableReader:
             return None
         usual = MappedClass(class_.file, class_.fact, class_.name, False)
         if tables.naming == "app":
-            label = self._application_label(tables, class_, lineage)
+            label = self._find_application_label(tables, class_, lineage)
             return f"{label}_{class_.name.lower()}", usual
-        return _table_name(class_.name, tables.naming), usual
+        return _build_table_name(class_.name, tables.naming), usual
 
     def _has_outside_base(self, tables: TableRules, class_: ClassStatement) -> bool:
         """Return whether a class extends a model class from outside the repository."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
         named = class_.fact.values["bases"]
-        bases = [base for base in named if base in tables.bases or last_part(base) in of_bases]
+        bases = [base for base in named if base in tables.bases or get_last_part(base) in of_bases]
         # Only in Python files is the origin of a name such as `Model` known.
         is_python = class_.file.language == "python"
         return any(
             not is_python or self._resolve_class(class_.file, base) is None for base in bases
         )
 
-    def _lineage(self, class_: ClassStatement) -> list[ClassStatement]:
+    def _list_lineage(self, class_: ClassStatement) -> list[ClassStatement]:
         """Return a class and its ancestors in the repository, nearest first."""
         found = {class_.place: class_}
         todo = [class_]
@@ -220,7 +220,7 @@ class TableReader:
     def _classes(self) -> Mapping[str, list[ClassStatement]]:
         """Return the top-level classes by name."""
         return group(
-            (last_part(fact.values["name"]), ClassStatement(file, fact))
+            (get_last_part(fact.values["name"]), ClassStatement(file, fact))
             for file in self._files
             for fact in file.classes
             if all(one is fact for one in file.find_enclosing(file.classes, fact.start))
@@ -229,7 +229,7 @@ class TableReader:
     def _resolve_class(self, file: File, name: str) -> ClassStatement | None:
         """Return the class that a name in a file refers to; None if no file here defines it."""
         first, _, rest = name.partition(".")
-        original = last_part(rest) if rest else file.original_name(first)
+        original = get_last_part(rest) if rest else file.get_original_name(first)
         known = self._classes.get(original, ())
         own = [class_ for class_ in known if class_.file is file]
         if own and not rest:
@@ -240,7 +240,7 @@ class TableReader:
         owner = module if rest else module.rpartition(".")[0]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        places = [other.path for other in self._repository.modules(file, owner)]
+        places = [other.path for other in self._repository.find_modules(file, owner)]
         stated = [class_ for class_ in known if class_.file.path in places]
         if stated or not places:
             return stated[0] if stated else None
@@ -249,7 +249,7 @@ class TableReader:
         passed = [class_ for class_ in known if class_.file.path.startswith(folders)]
         return passed[0] if len(passed) == 1 else (known[0] if len(known) == 1 else None)
 
-    def _application_label(
+    def _find_application_label(
         self, tables: TableRules, class_: ClassStatement, lineage: Sequence[ClassStatement]
     ) -> str:
         """Return the label of the application to which a class belongs."""
@@ -262,9 +262,9 @@ class TableReader:
             inner = _find_inner_class(each, tables.label.rpartition(".")[0])
             if inner is not None and not [*filter(None, inner.values["bases"])]:
                 break
-        return self._application_of_path(class_.file.path)
+        return self._find_application_of_path(class_.file.path)
 
-    def _application_of_path(self, path: str) -> str:
+    def _find_application_of_path(self, path: str) -> str:
         folder = posixpath.dirname(path)
         while folder:
             if folder in self._labels_by_folder:
@@ -284,7 +284,7 @@ class TableReader:
         for file in self._files:
             folder = posixpath.dirname(file.path)
             for fact in file.classes:
-                if bases & {last_part(base) for base in fact.values["bases"]}:
+                if bases & {get_last_part(base) for base in fact.values["bases"]}:
                     assignment = _find_assignment(ClassStatement(file, fact), "label")
                     kind, text, *_ = assignment.values["value"] if assignment else ("", "")
                     found[folder] = (str(text) if kind == "s" else "") or posixpath.basename(folder)
@@ -294,10 +294,10 @@ class TableReader:
         self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
     ) -> None:
         """Add the columns of a class to its table, including those of ancestors without a table."""
-        lineage, name = self._lineage(class_), table.name
+        lineage, name = self._list_lineage(class_), table.name
         parents = (p for p in lineage[1:] if self._table_of.get(p.place, name) != name)
         parent = next(parents, None)
-        above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
+        above = set() if parent is None else {id(p.fact) for p in self._list_lineage(parent)}
         found: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
         for each in lineage:
@@ -305,7 +305,7 @@ class TableReader:
                 for assigned, column in self._iter_stated_columns(columns, each, class_, table):
                     if assigned not in hidden:
                         found.setdefault(column.name, column)
-                hidden |= {last_part(v.values["name"]) for v in _own_assignments(each)}
+                hidden |= {get_last_part(v.values["name"]) for v in _list_own_assignments(each)}
                 for column in self._iter_columns_of_bases(columns, each, class_, table):
                     found.setdefault(column.name, column)
         first: list[MappedColumn] = []
@@ -325,7 +325,7 @@ class TableReader:
         A join table is added to the tables instead of being yielded.
         """
         for base in class_.fact.values["bases"]:
-            known = columns.of_bases.get(last_part(base), "").split()
+            known = columns.of_bases.get(get_last_part(base), "").split()
             for name in known if self._resolve_class(class_.file, base) is None else ():
                 column = MappedColumn(name, "", False, "", heir.file, heir.fact)
                 joined, _, target = name.partition(">")
@@ -338,16 +338,16 @@ class TableReader:
         self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
     ) -> Iterator[tuple[str, MappedColumn]]:
         """Yield the columns of `heir` that a class assigns, each with the assigned name."""
-        for value in _own_assignments(class_):
+        for value in _list_own_assignments(class_):
             call = class_.file.find_call(value.values["value"])
-            name = last_part(value.values["name"])
+            name = get_last_part(value.values["name"])
             if call is None:
                 continue
             kind, options = call.values["name"], call.values.get("named", {})
-            refers_to = self._referenced_table(columns, class_, call)
+            refers_to = self._find_referenced_table(columns, class_, call)
             if find_pattern(kind, columns.joins):
                 if columns.through not in options:
-                    target = self._target_class(columns, class_, call)
+                    target = self._find_target_class(columns, class_, call)
                     place = MappedColumn("", kind, False, refers_to, class_.file, value)
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
@@ -385,14 +385,16 @@ class TableReader:
                 added = replace(made_by, name=column, kind="", refers_to=refers_to)
                 between.columns.setdefault(column, added)
 
-    def _target_class(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
-        """Return the class that a call refers to, in lower case; "" if it is computed."""
+    def _find_target_class(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
+        """Return the class that a call refers to, in lower case; "" if known only at run time."""
         for value in self._iter_reference_targets(columns, class_, call):
-            text = self._target_text(columns, class_, value, call.start) or str(value[1])
-            return class_.name.lower() if text == "self" else last_part(text).lower()
+            text = self._resolve_target_text(columns, class_, value, call.start) or str(value[1])
+            return class_.name.lower() if text == "self" else get_last_part(text).lower()
         return ""
 
-    def _referenced_table(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
+    def _find_referenced_table(
+        self, columns: ColumnRules, class_: ClassStatement, call: Fact
+    ) -> str:
         """Return the table that a column refers to; "" if it refers to none or is computed.
 
         The call, or a call in its arguments, names a class, or a table with its column.
@@ -403,10 +405,10 @@ class TableReader:
             for name in filter(None, names):
                 if (known := self._resolve_class(class_.file, name)) is not None:
                     return self._table_of.get(known.place, "")
-            text = self._target_text(columns, class_, value, call.start)
+            text = self._resolve_target_text(columns, class_, value, call.start)
             is_self = text == "self"
             own = self._table_of.get(class_.place, "")
-            return own if is_self else self._table_in_text(class_, text)
+            return own if is_self else self._find_table_in_text(class_, text)
         return ""
 
     def _iter_reference_targets(
@@ -423,17 +425,17 @@ class TableReader:
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
-    def _target_text(
+    def _resolve_target_text(
         self, columns: ColumnRules, class_: ClassStatement, value: Value, at: int
     ) -> str:
         """Return the class or table that a value names: a string, or the value of a setting."""
-        name = last_part(str(value[3 if value[0] == "c" else 1]))
+        name = get_last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
         wanted = value if setting is None else ["n", f"settings.{setting}"]
-        text = self._repository.text(class_.file, wanted, at)
+        text = self._repository.resolve_text(class_.file, wanted, at)
         return text or columns.defaults.get(setting or "", "")
 
-    def _table_in_text(self, class_: ClassStatement, text: str) -> str:
+    def _find_table_in_text(self, class_: ClassStatement, text: str) -> str:
         """Return the table that a text refers to: `users.id`, `billing.Invoice` or `Invoice`."""
         first, _, last = text.rpartition(".")
         for name in (first, f"{first}_{last}".lower(), text):
@@ -449,13 +451,13 @@ class TableReader:
             calls = self._list_migration_calls(changes)
             newer = dict(self._read_renames(changes, calls))
             for file, call in calls:
-                name = self._text_argument(call, changes.calls.get(call.values["name"], ""))
+                name = self._get_text_argument(call, changes.calls.get(call.values["name"], ""))
                 if not name:
                     continue
                 known = self._find_changed_table(changes, file.path, name, newer)
                 if known is not None:
                     known.changes.append((file, call))
-                    joined = f"{known.name}_{self._text_argument(call, 'name|1')}"
+                    joined = f"{known.name}_{self._get_text_argument(call, 'name|1')}"
                     if changes.naming == "model" and joined in self._tables:
                         self._tables[joined].changes.append((file, call))
 
@@ -477,9 +479,9 @@ class TableReader:
             for file, call in calls:
                 called = call.values["name"]
                 if called in {*changes.creates, *changes.deletes}:
-                    name = self._text_argument(call, changes.calls[called]).lower()
+                    name = self._get_text_argument(call, changes.calls[called]).lower()
                     ends = found if called in changes.creates else deleted
-                    ends.add((self._application_of_path(file.path), name))
+                    ends.add((self._find_application_of_path(file.path), name))
             newer = dict(self._read_renames(changes, calls))
             found |= {(app, name) for (app, _), name in newer.items()}
         return found - deleted
@@ -491,10 +493,13 @@ class TableReader:
         for file, call in calls:
             if call.values["name"] in changes.renames:
                 old, new = changes.renames[call.values["name"]]
-                key = self._application_of_path(file.path), self._text_argument(call, old).lower()
-                yield key, self._text_argument(call, new).lower()
+                key = (
+                    self._find_application_of_path(file.path),
+                    self._get_text_argument(call, old).lower(),
+                )
+                yield key, self._get_text_argument(call, new).lower()
 
-    def _text_argument(self, call: Fact, place: str) -> str:
+    def _get_text_argument(self, call: Fact, place: str) -> str:
         """Return an argument of a call if it is a string; else ""."""
         value = find_argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
@@ -503,7 +508,7 @@ class TableReader:
         self, changes: ChangeRules, path: str, name: str, newer: Mapping[tuple[str, str], str]
     ) -> MappedTable | None:
         """Return the table that a migration names, after all renames; None if it is unknown."""
-        app = self._application_of_path(path)
+        app = self._find_application_of_path(path)
         last = name if changes.naming == "table" else name.lower()
         for _ in range(_MOST_RENAMES):
             if (app, last) not in newer:
@@ -518,12 +523,12 @@ class TableReader:
         """Return the table of each class, by application and class name in lower case."""
         found: dict[tuple[str, str], str] = {}
         for tables, class_, name in self._mapped_classes:
-            label = self._application_label(tables, class_, self._lineage(class_))
+            label = self._find_application_label(tables, class_, self._list_lineage(class_))
             found[label, class_.name.lower()] = name
         return found
 
 
-def _own_assignments(class_: ClassStatement) -> list[Fact]:
+def _list_own_assignments(class_: ClassStatement) -> list[Fact]:
     """Return the assignments directly in a class, not in its nested classes."""
     file, (start, end) = class_.file, (class_.fact.start, class_.fact.end)
     inner = [c for c in file.classes if start < c.start and c.end <= end]
@@ -573,7 +578,7 @@ def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str,
                 yield str(value[1]), MappedClass(file, call, name, True)
 
 
-def _table_name(model: str, naming: str) -> str:
+def _build_table_name(model: str, naming: str) -> str:
     if naming == "same":
         return model
     name = "_".join(_WORD.findall(model)).lower()

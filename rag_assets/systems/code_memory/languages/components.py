@@ -88,7 +88,11 @@ _NAMED = re.compile(
 
 
 def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]) -> CodeText:
-    """Read a component file; `is_component` recognizes its body by a script's attributes."""
+    """Read a component file; `is_component` recognizes the script that is the component's body.
+
+    Args:
+        is_component: takes the attributes of a script tag.
+    """
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: list[int] = []
@@ -118,7 +122,7 @@ def _shift_reading(reading: Reading, by: int) -> Reading:
 
 
 def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
-    """Return the reading of a component's body: its definitions become members of the component."""
+    """Return the reading of a component's script, whose definitions become component members."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}

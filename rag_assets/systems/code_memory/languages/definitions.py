@@ -17,7 +17,12 @@ from rag_assets.systems.code_memory.languages.grammar import (
     ResolvedName,
     find_definitions,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, cover_text, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    cover_text,
+    get_syntax_tree,
+)
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
 LARGE: Final = 6_000
@@ -76,7 +81,7 @@ def _build_unit(
 
 def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
     """Return the declaration without its body, in one line."""
-    start, last = _declaration_span(tree, definition)
+    start, last = _get_declaration_span(tree, definition)
     line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
     line = line[:_SIGNATURE].rstrip()
     for mark in (";", "{", "(", "=>", "="):
@@ -84,7 +89,7 @@ def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
     return line
 
 
-def _declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple[int, int]:
+def _get_declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple[int, int]:
     """Return the offsets of a declaration: its start, and the start of its body or its end."""
     start, body = tree.start(definition.node), definition.body
     if body is not None and tree.start(body) > start:
@@ -117,9 +122,9 @@ class _FileWalk:
         self._fields: dict[str, list[tuple[str, str]]] = {}
         for definition in every:  # A type may be declared in several places, as with extensions.
             self._fields.setdefault(definition.type, []).extend(definition.fields)
-        self._scopes = [BindingScope(names=_top_level_bindings(grammar, definitions))]
+        self._scopes = [BindingScope(names=_build_top_level_bindings(grammar, definitions))]
         for node in self._tree.root.named_children:  # A name may be used before its import.
-            for _, bound in grammar.imports(node):
+            for _, bound in grammar.iter_imports(node):
                 self._scopes[0].names.update(bound)
 
     def run(self) -> _FileWalk:
@@ -163,26 +168,29 @@ class _FileWalk:
             if not _is_callable(definition):
                 scope.names = outer.names
             if definition.type and definition.type != outer.type:
-                scope.type, scope.fields = definition.type, self._field_bindings(definition.type)
+                scope.type, scope.fields = (
+                    definition.type,
+                    self._build_field_bindings(definition.type),
+                )
             for name, type_ in (*definition.parameters, *definition.locals):
                 scope.names[name] = self._bind_to_type(type_)
         return scope
 
-    def _field_bindings(self, symbol: str) -> dict[str, Binding | None]:
+    def _build_field_bindings(self, symbol: str) -> dict[str, Binding | None]:
         return {name: self._bind_to_type(type_) for name, type_ in self._fields.get(symbol, ())}
 
     def _read_node(self, node: Node) -> None:
         scope = self._scopes[-1]
-        for fact, bound in self._grammar.imports(node):
+        for fact, bound in self._grammar.iter_imports(node):
             self.facts.append(fact)
             scope.names.update(bound)
-        for name, type_ in self._grammar.bound_names(node):
+        for name, type_ in self._grammar.iter_bound_names(node):
             if scope.names is not self._scopes[0].names or type_:
                 scope.names[name] = self._bind_to_type(type_)
-        called = self._grammar.call_chain(node)
+        called = self._grammar.get_call_chain(node)
         if called is not None:
             self._add_call(node, called)
-        self.facts.extend(self._grammar.extra_facts(node, scope))
+        self.facts.extend(self._grammar.iter_extra_facts(node, scope))
 
     def _add_call(self, node: Node, chain: list[str]) -> None:
         target = self._resolve_target(chain)
@@ -190,12 +198,14 @@ class _FileWalk:
             return
         symbol = self._scopes[-1].symbol
         for name in (target, *self._iter_inherited_methods(chain, target)):
-            self.facts.append(self._tree.fact("calls", node, symbol, name.values(), _EVIDENCE))
+            self.facts.append(
+                self._tree.build_fact("calls", node, symbol, name.build_fact_values(), _EVIDENCE)
+            )
 
     def _iter_inherited_methods(
         self, chain: list[str], target: ResolvedName
     ) -> Iterator[ResolvedName]:
-        """Yield the methods that `this.method()` may inherit; none if the type defines it."""
+        """Yield inherited methods that `this.method()` may call; none if the type defines it."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
@@ -234,7 +244,9 @@ class _FileWalk:
             return None
         target = binding.target
         if binding.value and len(names) == 2 and not target.module:  # noqa: PLR2004 - x.field.m()
-            return self._resolve_members(self._field_bindings(target.name).get(names[0]), names[1:])
+            return self._resolve_members(
+                self._build_field_bindings(target.name).get(names[0]), names[1:]
+            )
         if binding.value and len(names) != 1:
             return None
         parts = [target.name, *names] if target.name else list(names)
@@ -248,11 +260,11 @@ class _FileWalk:
         return None
 
     def _is_bound(self, name: str) -> bool:
-        """Return whether any scope around this position binds a name, even to an unknown target."""
+        """Return whether a scope around this position binds a name, even to an unknown target."""
         return any(name in scope.names for scope in self._scopes)
 
     def _bind_to_type(self, written: str) -> Binding | None:
-        name = self._grammar.type_name(written)
+        name = self._grammar.get_type_name(written)
         if not name:
             return None
         head = name.split(self._grammar.separator, 1)[0]
@@ -269,7 +281,7 @@ class _FileWalk:
         return self._resolve_members(binding, others) or ResolvedName(name)
 
 
-def _top_level_bindings(
+def _build_top_level_bindings(
     grammar: LanguageGrammar, definitions: Sequence[PlacedDefinition]
 ) -> dict[str, Binding | None]:
     """Return bindings for the functions and types that the file defines at its top level."""
@@ -323,7 +335,7 @@ def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
     if len(text) > LONGEST:
         note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading(notes=(f"{note}: cut at blank lines",))
-    tree = syntax_tree(text, grammar.module, grammar.function)
+    tree = get_syntax_tree(text, grammar.module, grammar.function)
     if tree.gave_up:
         note = f"the {grammar.language} parser stopped at its time limit ({len(text)} characters)"
         return Reading(notes=(f"{note}: cut at blank lines",))
@@ -337,11 +349,11 @@ def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
         if size > _BROKEN_SHARE * max(1, len(text.strip())):
             return Reading(notes=(f"{note}: cut at blank lines",))
         notes = (note,)
-    facts = sort_facts([*walk.facts, *_declaration_facts(tree, walk, definitions)])
+    facts = sort_facts([*walk.facts, *_iter_declaration_facts(tree, walk, definitions)])
     return Reading(tuple(_list_units(tree, definitions)), facts, tuple(walk.cuts), notes)
 
 
-def _declaration_facts(
+def _iter_declaration_facts(
     tree: SyntaxTree, walk: _FileWalk, definitions: Sequence[PlacedDefinition]
 ) -> Iterator[Fact]:
     for placed in definitions:
@@ -349,10 +361,10 @@ def _declaration_facts(
         if not definition.symbol:
             continue
         values = {"role": definition.role, "exported": definition.exported}
-        yield tree.fact("declares", definition.node, definition.symbol, values)
-        start, last = _declaration_span(tree, definition)
+        yield tree.build_fact("declares", definition.node, definition.symbol, values)
+        start, last = _get_declaration_span(tree, definition)
         end = start + len(tree.text[start : min(last, start + _EVIDENCE)].rstrip())
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
                 target = walk.resolve(name)
-                yield Fact(kind, start, end, definition.symbol, target.values())
+                yield Fact(kind, start, end, definition.symbol, target.build_fact_values())

@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, list_field_children
 
 _SPECS: Final = frozenset({"type_spec", "type_alias", "const_spec", "var_spec"})
 _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
@@ -55,13 +55,13 @@ class Go(LanguageGrammar):
 
     def __init__(self, tree: SyntaxTree) -> None:
         super().__init__(tree)
-        self._package_name = ""
+        self._guess_package_name = ""
         for node in tree.root.named_children:
             if node.type == "package_clause":
-                self._package_name = tree.node_text(node).split()[-1]
+                self._guess_package_name = tree.get_node_text(node).split()[-1]
 
     def _qualify(self, *names: str) -> str:
-        return ".".join(name for name in (self._package_name, *names) if name)
+        return ".".join(name for name in (self._guess_package_name, *names) if name)
 
     def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
@@ -77,9 +77,9 @@ class Go(LanguageGrammar):
         return list(self._define_values(node)) if node.type in _VALUES else ()
 
     def _define_function(self, node: Node) -> CodeDefinition:
-        name = self.tree.field(node, "name")
+        name = self.tree.get_field_text(node, "name")
         bound = tuple(self._read_parameters(node, "receiver"))
-        receiver = self.type_name(bound[0][1]) if bound else ""
+        receiver = self.get_type_name(bound[0][1]) if bound else ""
         function = self.define_function(
             node,
             self._qualify(receiver, name),
@@ -91,20 +91,20 @@ class Go(LanguageGrammar):
         return replace(function, locals=tuple(pair for pair in bound if pair[0]))
 
     def _read_parameters(self, function: Node, field: str) -> Iterator[tuple[str, str]]:
-        for node in field_children(function, field):
+        for node in list_field_children(function, field):
             if not node.type.endswith("parameter_declaration"):
                 continue
-            type_ = self.tree.line(node.child_by_field_name("type"))
+            type_ = self.tree.get_short_text(node.child_by_field_name("type"))
             if node.type.startswith("variadic"):
                 type_ = f"...{type_}"
             names = [child for child in node.named_children if child.type == "identifier"]
             for name in names:
-                yield self.tree.node_text(name), type_
+                yield self.tree.get_node_text(name), type_
             if not names:
                 yield "", type_
 
     def _define_type(self, node: Node, spec: Node) -> CodeDefinition:
-        name = self.tree.field(spec, "name")
+        name = self.tree.get_field_text(spec, "name")
         type_ = spec.child_by_field_name("type")
         kind = "" if type_ is None else type_.type.removesuffix("_type")
         embedded, fields = [], []
@@ -112,7 +112,7 @@ class Go(LanguageGrammar):
             if field_name:
                 fields.append((field_name, field_type))
             else:
-                embedded.append(self.type_name(field_type))
+                embedded.append(self.get_type_name(field_type))
         symbol = self._qualify(name)
         return CodeDefinition(
             node,
@@ -132,16 +132,16 @@ class Go(LanguageGrammar):
             return
         for node in type_.named_children:
             if node.type == "type_elem":
-                written = self.tree.node_text(node)
+                written = self.tree.get_node_text(node)
                 if "|" not in written and "~" not in written:
                     yield "", written
             for field in node.named_children if node.type == "field_declaration_list" else ():
                 names = [
                     child for child in field.named_children if child.type == "field_identifier"
                 ]
-                written = self.tree.field(field, "type")[:_LONG]
+                written = self.tree.get_field_text(field, "type")[:_LONG]
                 for name in names:
-                    yield self.tree.node_text(name), written
+                    yield self.tree.get_node_text(name), written
                 if not names and field.type == "field_declaration":
                     yield "", written
 
@@ -154,13 +154,13 @@ class Go(LanguageGrammar):
                 todo += reversed(spec.named_children)
             elif spec.type in _SPECS:
                 for child in takewhile(lambda node: node.type == "identifier", spec.named_children):
-                    name = self.tree.node_text(child)
+                    name = self.tree.get_node_text(child)
                     symbol, shown = self._qualify(name), name[:1].isupper()
                     yield CodeDefinition(
                         node, symbol, "definition", what, None, False, shown, shown
                     )
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "import_declaration":
             for child in node.named_children:
@@ -169,9 +169,9 @@ class Go(LanguageGrammar):
                         yield self._read_import(spec)
 
     def _read_import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
-        path = self.tree.field(spec, "path").strip('"`')
-        alias = self.tree.field(spec, "name")
-        package = _package_name(path)
+        path = self.tree.get_field_text(spec, "path").strip('"`')
+        alias = self.tree.get_field_text(spec, "name")
+        package = _guess_package_name(path)
         values = {"name": path, "names": [[package, alias]] if alias else []}
         fact = Fact("imports", self.tree.start(spec), self.tree.end(spec), "", values)
         bound = (
@@ -179,19 +179,22 @@ class Go(LanguageGrammar):
         )
         return fact, bound
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type in {"var_spec", "parameter_declaration"}:
-            written = self.tree.field(node, "type")[:_LONG]
+            written = self.tree.get_field_text(node, "type")[:_LONG]
             for child in node.named_children:
                 if child.type == "identifier":
-                    yield self.tree.node_text(child), written
+                    yield self.tree.get_node_text(child), written
         elif node.type in {"short_var_declaration", "range_clause"}:
-            names, values = field_children(node, "left"), field_children(node, "right")
+            names, values = list_field_children(node, "left"), list_field_children(node, "right")
             types = [self._read_created_type(value) for value in values]
             for at, name in enumerate(names):
                 if name.type == "identifier":
-                    yield self.tree.node_text(name), types[at] if len(types) == len(names) else ""
+                    yield (
+                        self.tree.get_node_text(name),
+                        types[at] if len(types) == len(names) else "",
+                    )
 
     def _read_created_type(self, value: Node) -> str:
         """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
@@ -199,30 +202,30 @@ class Go(LanguageGrammar):
             value = value.child_by_field_name("operand") or value
         if value.type != "composite_literal":
             return ""
-        return self.tree.field(value, "type")[:_LONG]
+        return self.tree.get_field_text(value, "type")[:_LONG]
 
-    def call_chain(self, node: Node) -> list[str] | None:
+    def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call or in `T{…}`, such as `a.b.c`; None for any other node."""
         if node.type == "composite_literal":
             type_ = node.child_by_field_name("type")
             if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
                 return None
-            return self.tree.node_text(type_).split(".")
+            return self.tree.get_node_text(type_).split(".")
         if node.type != "call_expression":
             return None
-        return self.chain(node.child_by_field_name("function"))
+        return self.get_name_chain(node.child_by_field_name("function"))
 
     def qualify_in_package(self, name: str) -> str:
         """Return the name of a type, qualified by the file's package."""
         return name if _PREDECLARED.fullmatch(name) else self._qualify(name)
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type, without `*`; "" for built-in literals."""
         found = _TYPE.match(written)
         return "" if found is None or found[1] in _LITERAL else found[1]
 
 
-def _package_name(path: str) -> str:
+def _guess_package_name(path: str) -> str:
     """Return the expected name of a package: the last part of its path that is not a version."""
     parts = [part for part in path.split("/") if part]
     if len(parts) > 1 and _VERSION.fullmatch(parts[-1]):

@@ -11,7 +11,12 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child, is_comment
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    get_first_child,
+    is_comment,
+)
 from rag_assets.systems.code_memory.symbols.model import Role
 
 
@@ -28,7 +33,7 @@ class ResolvedName:
     name: str
     module: str = ""
 
-    def values(self) -> dict[str, str]:
+    def build_fact_values(self) -> dict[str, str]:
         """Return this name as the values of a fact: `name`, and `module` unless it is ""."""
         return {"name": self.name, "module": self.module} if self.module else {"name": self.name}
 
@@ -127,7 +132,7 @@ class LanguageGrammar:
         roots: types of nodes at which a chain of members starts.
         implicit: whether a method may call other methods of its type without a receiver.
         package_wide: whether a name that the file does not bind belongs to the file's package.
-        imports_all: whether a type that is neither imported nor defined in the file is built in.
+        imports_all: whether files import all types that they do not define, except built-in types.
     """
 
     language: ClassVar[str] = ""
@@ -157,8 +162,8 @@ class LanguageGrammar:
         """
         raise NotImplementedError
 
-    def nested_level(self, node: Node) -> Node | None:
-        """Return the node whose children replace this statement; None to keep the statement."""
+    def get_nested_level(self, node: Node) -> Node | None:
+        """Return the node whose children are read instead of this statement; else None."""
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
@@ -200,43 +205,43 @@ class LanguageGrammar:
             type=owner or "",
         )
 
-    def chain(self, node: Node | None) -> list[str] | None:
-        """Return the names in an expression, `a.b.c`; None if it does not start with a name."""
+    def get_name_chain(self, node: Node | None) -> list[str] | None:
+        """Return the names in an expression such as `a.b.c`; None if it starts otherwise."""
         names: list[str] = []
         while node is not None and (member := self.members.get(node.type)) is not None:
-            names.append(self.tree.field(node, member[0]))
+            names.append(self.tree.get_field_text(node, member[0]))
             node = node.child_by_field_name(member[1])
             if node is not None and node.type == "non_null_expression":
-                node = first_child(node)
+                node = get_first_child(node)
         if node is None or node.type not in self.roots:
             return None
-        return [self.tree.node_text(node), *reversed(names)]
+        return [self.tree.get_node_text(node), *reversed(names)]
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of a node, each with the names that it binds in the file."""
         return ()
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds in its scope, each with its type or ""."""
         yield from ()
 
-    def call_chain(self, node: Node) -> list[str] | None:
-        """Return the names in a call or object creation, `a.b.c`; None for any other node."""
+    def get_call_chain(self, node: Node) -> list[str] | None:
+        """Return the names in a call or object creation, such as `a.b.c()`; else None."""
         return None
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type from a declaration's text; "" if it cannot be resolved."""
         return written
 
     def qualify_in_package(self, name: str) -> str:
-        """Return the name of an unbound type, qualified by the file's package if possible."""
+        """Return the name of a type that the file does not bind, with its package if possible."""
         return name
 
     def is_type(self, name: str) -> bool:
         """Return whether a name that the file does not bind looks like the name of a type."""
         return False
 
-    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
+    def iter_extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Return facts that only this language has, such as exports or HTTP requests."""
         return ()
 
@@ -269,9 +274,9 @@ def _iter_definitions(
     last: list[PlacedDefinition] = []
     for node in _iter_statements(grammar, level):
         row = node.start_point.row
-        apart = before is None or row > _last_row(grammar, before) + 1
+        apart = before is None or row > _get_last_row(grammar, before) + 1
         if grammar.is_leading(node):
-            if before is not None and last and row == _last_row(grammar, before):
+            if before is not None and last and row == _get_last_row(grammar, before):
                 last = [_extend_by_comment(grammar, placed, node) for placed in last]
                 continue
             lead = node if lead is None or apart else lead
@@ -290,7 +295,7 @@ def _iter_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
         node = next(todo[-1], None)
         if node is None:
             todo.pop()
-        elif (within := grammar.nested_level(node)) is not None:
+        elif (within := grammar.get_nested_level(node)) is not None:
             todo.append(iter(within.named_children))
         else:
             yield node
@@ -299,7 +304,7 @@ def _iter_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
 def _place_definitions(
     grammar: LanguageGrammar, first: Node, node: Node, parent: int, outer: CodeDefinition | None
 ) -> Iterator[PlacedDefinition]:
-    start = _line_start(grammar.tree.text, grammar.tree.start(first))
+    start = _find_line_start(grammar.tree.text, grammar.tree.start(first))
     end = grammar.tree.end(node)
     text = grammar.tree.text
     while end > start and text[end - 1].isspace():  # Some grammars end a comment after its line.
@@ -318,7 +323,7 @@ def _extend_by_comment(
     return replace(placed, end=end)
 
 
-def _last_row(grammar: LanguageGrammar, node: Node) -> int:
+def _get_last_row(grammar: LanguageGrammar, node: Node) -> int:
     """Return the row of a node's last character.
 
     The grammars of some languages end a line comment at the start of the next row.
@@ -327,7 +332,7 @@ def _last_row(grammar: LanguageGrammar, node: Node) -> int:
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
 
 
-def _line_start(text: str, at: int) -> int:
+def _find_line_start(text: str, at: int) -> int:
     """Return the start of an offset's line; the offset itself if text precedes it in the line."""
     low = max(0, at - _INDENT)
     first = text.rfind("\n", low, at) + 1

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, list_field_children
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 _TYPES: Final[dict[str, tuple[Role, str]]] = {
@@ -98,11 +98,11 @@ class Java(LanguageGrammar):
         self._package = ""
         for node in tree.root.named_children:
             if node.type == "package_declaration" and node.named_child_count:
-                name = tree.node_text(node.named_child(node.named_child_count - 1))
+                name = tree.get_node_text(node.named_child(node.named_child_count - 1))
                 self._package = "".join(name.split())
 
-    def nested_level(self, node: Node) -> Node | None:
-        """Return the node whose children replace this statement; None to keep the statement."""
+    def get_nested_level(self, node: Node) -> Node | None:
+        """Return the node whose children are read instead of this statement; else None."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
     def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
@@ -115,7 +115,7 @@ class Java(LanguageGrammar):
 
     def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         role, what = _TYPES[node.type]
-        name = self.tree.field(node, "name")
+        name = self.tree.get_field_text(node, "name")
         before = self._package if outer is None else outer.symbol
         symbol = f"{before}.{name}" if before else name
         body = node.child_by_field_name("body")
@@ -141,7 +141,7 @@ class Java(LanguageGrammar):
     def _define_method(self, node: Node, outer: CodeDefinition) -> CodeDefinition:
         method = self.define_function(
             node,
-            f"{outer.symbol}.{self.tree.field(node, 'name')}",
+            f"{outer.symbol}.{self.tree.get_field_text(node, 'name')}",
             outer.type,
             exported=self._is_public(node, outer),
             parameters=self._read_parameters(node),
@@ -158,11 +158,11 @@ class Java(LanguageGrammar):
         return False
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        for child in field_children(node, "parameters"):
+        for child in list_field_children(node, "parameters"):
             if child.type in _PARAMETERS:
-                yield from self._declared_variables(child)
+                yield from self._iter_declared_variables(child)
 
-    def _declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _iter_declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the variables in a declaration, each with its declared type."""
         type_ = node.child_by_field_name("type")
         names = []
@@ -172,74 +172,74 @@ class Java(LanguageGrammar):
             elif type_ is None and child.type.endswith(("type", "type_identifier")):
                 type_ = child
         own = node.child_by_field_name("name")
-        written = self.tree.line(type_)
+        written = self.tree.get_short_text(type_)
         if node.type == "spread_parameter":
             written += "..."
         for name in names if own is None else [own]:
-            yield self.tree.node_text(name), written
+            yield self.tree.get_node_text(name), written
 
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
             if node.type == "field_declaration":
-                yield from self._declared_variables(node)
+                yield from self._iter_declared_variables(node)
 
     def _read_ancestors(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
         extends: list[str] = []
         implements: list[str] = []
         for child in node.named_children:
             if child.type in {"superclass", "extends_interfaces"}:
-                extends += self._type_names(child)
+                extends += self._iter_type_names(child)
             elif child.type == "super_interfaces":
-                implements += self._type_names(child)
+                implements += self._iter_type_names(child)
         return tuple(extends), tuple(implements)
 
-    def _type_names(self, clause: Node) -> Iterator[str]:
+    def _iter_type_names(self, clause: Node) -> Iterator[str]:
         for node in clause.named_children:
             for type_ in node.named_children if node.type == "type_list" else [node]:
-                if name := self.type_name(self.tree.node_text(type_)):
+                if name := self.get_type_name(self.tree.get_node_text(type_)):
                     yield name
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type != "import_declaration":
             return
-        words = self.tree.node_text(node).rstrip(" ;").split()
+        words = self.tree.get_node_text(node).rstrip(" ;").split()
         path = "".join(word for word in words if word not in {"import", "static"})
         name = path.rsplit(".", 1)[-1]
         bound = {} if name == "*" else {name: Binding(ResolvedName(path))}
-        yield self.tree.fact("imports", node, "", {"name": path}), bound
+        yield self.tree.build_fact("imports", node, "", {"name": path}), bound
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
-            yield from self._declared_variables(node)
+            yield from self._iter_declared_variables(node)
         elif node.type == "enhanced_for_statement":
-            yield self.tree.field(node, "name"), ""
+            yield self.tree.get_field_text(node, "name"), ""
         elif node.type == "inferred_parameters":
             for child in node.named_children:
-                yield self.tree.node_text(child), ""
+                yield self.tree.get_node_text(child), ""
         elif node.type == "lambda_expression":
             single = node.child_by_field_name("parameters")
             if single is not None and single.type == "identifier":
-                yield self.tree.node_text(single), ""
+                yield self.tree.get_node_text(single), ""
 
-    def call_chain(self, node: Node) -> list[str] | None:
+    def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a method call or in `new T(…)`; None for any other node."""
         if node.type == "object_creation_expression":
-            name = self.type_name(self.tree.field(node, "type"))
+            name = self.get_type_name(self.tree.get_field_text(node, "type"))
             return name.split(".") if name else None
         if node.type != "method_invocation":
             return None
-        name = self.tree.field(node, "name")
+        name = self.tree.get_field_text(node, "name")
         owner = node.child_by_field_name("object")
-        chain = [] if owner is None else self.chain(owner)
+        chain = [] if owner is None else self.get_name_chain(owner)
         return None if chain is None else [*chain, name]
 
     def is_type(self, name: str) -> bool:
         """Return whether a name is written like a type: capitalized, but not all capitals."""
         return name[:1].isupper() and not name.isupper()
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for primitive types, arrays and varargs."""
         found = _TYPE.match(written)
         if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):

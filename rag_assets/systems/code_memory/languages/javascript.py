@@ -21,17 +21,17 @@ from rag_assets.systems.code_memory.languages.javascript_modules import (
     RequestFinder,
     find_exports,
     get_declared_type,
+    get_required_module,
     get_string,
-    pattern_names,
+    iter_pattern_names,
     read_imports,
     read_parameters,
-    required_module,
 )
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    field_children,
-    first_child,
+    get_first_child,
+    list_field_children,
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -54,7 +54,7 @@ def _read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple
                 elif inner.type == "extends_clause":
                     extends += _read_type_names(tree, inner)
                 elif inner.type in _NAMED:
-                    extends.append(tree.node_text(inner))
+                    extends.append(tree.get_node_text(inner))
     return tuple(extends), tuple(implements)
 
 
@@ -64,23 +64,26 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
         if node.type == "generic_type":
             inner = node.child_by_field_name("name")
         if inner is not None and inner.type in _NAMED:
-            yield tree.node_text(inner)
+            yield tree.get_node_text(inner)
 
 
 def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     """Yield a class's fields with declared types, including those of constructor parameters."""
-    for member in field_children(node, "body"):
+    for member in list_field_children(node, "body"):
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)
             if type_:
-                yield tree.field(member, "name"), type_
+                yield tree.get_field_text(member, "name"), type_
         elif member.type == "method_definition":
-            if tree.field(member, "name") != "constructor":
+            if tree.get_field_text(member, "name") != "constructor":
                 continue
-            for parameter in field_children(member, "parameters"):
+            for parameter in list_field_children(member, "parameters"):
                 kinds = {child.type for child in parameter.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
-                    yield tree.field(parameter, "pattern"), get_declared_type(tree, parameter)
+                    yield (
+                        tree.get_field_text(parameter, "pattern"),
+                        get_declared_type(tree, parameter),
+                    )
 
 
 _FUNCTIONS: Final = frozenset(
@@ -124,7 +127,7 @@ def _unwrap_value(value: Node | None) -> Node | None:
         if value is None:
             return None
         if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
-            value = first_child(value)
+            value = get_first_child(value)
         elif value.type == "call_expression":
             listed = value.child_by_field_name("arguments")
             if listed is None or not listed.named_child_count:
@@ -142,9 +145,9 @@ def _is_private(node: Node) -> bool:
     return False
 
 
-def _entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
+def _get_entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
     for entry in node.named_children:
-        if entry.type == "pair" and tree.field(entry, "key") == name:
+        if entry.type == "pair" and tree.get_field_text(entry, "key") == name:
             return get_string(tree, entry.child_by_field_name("value"))
     return ""
 
@@ -154,16 +157,16 @@ _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
 _LONGEST: Final = 20
 
 
-def _environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
     """Yield a fact if the node reads an environment variable, such as `process.env.KEY`."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
     if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
         return
-    if tree.node_text(owner) in _OBJECTS:
+    if tree.get_node_text(owner) in _OBJECTS:
         named = node.child_by_field_name("property") or node.child_by_field_name("index")
-        key = tree.node_text(named).strip("\"'")
+        key = tree.get_node_text(named).strip("\"'")
         if _KEY.fullmatch(key):
             yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
 
@@ -237,13 +240,13 @@ class Jsx(LanguageGrammar):
     def _define_expression(
         self, node: Node, outer: CodeDefinition | None
     ) -> Iterator[CodeDefinition]:
-        inner = first_child(node)
+        inner = get_first_child(node)
         if inner is None:
             return
         if inner.type in _SPACES:
             yield from self._define_declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
-            left = "".join(self.tree.field(inner, "left").split())
+            left = "".join(self.tree.get_field_text(inner, "left").split())
             value = inner.child_by_field_name("right")
             if value is None or value.type == "identifier":
                 return
@@ -261,8 +264,8 @@ class Jsx(LanguageGrammar):
             return
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
-            named = first_child(inner)
-        name = get_string(self.tree, named) or self.tree.node_text(named) or "default"
+            named = get_first_child(inner)
+        name = get_string(self.tree, named) or self.tree.get_node_text(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
@@ -328,7 +331,7 @@ class Jsx(LanguageGrammar):
             if named is None:
                 continue
             value = declarator.child_by_field_name("value")
-            for name in pattern_names(self.tree, named):
+            for name in iter_pattern_names(self.tree, named):
                 exported = self._is_public(name, outer, stated)
                 yield self._define_variable(node, name, value, outer, exported)
 
@@ -354,14 +357,14 @@ class Jsx(LanguageGrammar):
     def _define_object(
         self, node: Node, inner: Node, symbol: str, exported: bool
     ) -> CodeDefinition:
-        component = _entry_text(self.tree, inner, "name") if symbol == "default" else ""
+        component = _get_entry_text(self.tree, inner, "name") if symbol == "default" else ""
         role: Role = "export" if exported else "definition"
         return CodeDefinition(
             node, component or symbol, role, "object", inner, True, exported, exported
         )
 
     def _define_member(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
-        name = self.tree.node_text(
+        name = self.tree.get_node_text(
             node.child_by_field_name("name") or node.child_by_field_name("property")
         )
         if not name:
@@ -377,13 +380,13 @@ class Jsx(LanguageGrammar):
 
     def _define_entry(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
         if node.type == "method_definition":
-            name = self.tree.field(node, "name")
+            name = self.tree.get_field_text(node, "name")
             yield self._define_js_function(
                 node, node, f"{outer.symbol}.{name}", outer.exported, owner=""
             )
         elif node.type == "pair":
             key = node.child_by_field_name("key")
-            name = get_string(self.tree, key) or self.tree.node_text(key)
+            name = get_string(self.tree, key) or self.tree.get_node_text(key)
             value = node.child_by_field_name("value")
             symbol = f"{outer.symbol}.{name}"
             if value is None:
@@ -393,13 +396,13 @@ class Jsx(LanguageGrammar):
             elif value.type == "object" and name in _SECTIONS:
                 yield self._define_object(node, value, symbol, outer.exported)
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the import in a node, if it has one, with the names that it binds."""
         return read_imports(self.tree, node)
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
-        if node.type == "variable_declarator" and not required_module(self.tree, node):
+        if node.type == "variable_declarator" and not get_required_module(self.tree, node):
             yield from self._bind_pattern(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
             yield from self._bind_pattern(node.child_by_field_name("pattern"), node)
@@ -410,35 +413,35 @@ class Jsx(LanguageGrammar):
         elif node.type in {"arrow_function", "catch_clause"}:
             yield from self._bind_pattern(node.child_by_field_name("parameter"), None)
         elif node.type == "statement_block":
-            yield from self._block_names(node)
+            yield from self._iter_block_names(node)
 
-    def _block_names(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Yield the functions and classes that a block declares; code above them can use them."""
+    def _iter_block_names(self, block: Node) -> Iterator[tuple[str, str]]:
+        """Yield the functions and classes that a block declares: even earlier code can use them."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
-                yield self.tree.field(child, "name"), ""
+                yield self.tree.get_field_text(child, "name"), ""
 
     def _bind_pattern(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
         if pattern is None:
             return
         if pattern.type == "identifier":
             yield (
-                self.tree.node_text(pattern),
+                self.tree.get_node_text(pattern),
                 "" if typed is None else get_declared_type(self.tree, typed),
             )
             return
-        for name in pattern_names(self.tree, pattern):
+        for name in iter_pattern_names(self.tree, pattern):
             yield name, ""
 
-    def call_chain(self, node: Node) -> list[str] | None:
+    def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call or in `new T(…)`; None for any other node."""
         if node.type == "new_expression":
-            return self.chain(node.child_by_field_name("constructor"))
+            return self.get_name_chain(node.child_by_field_name("constructor"))
         if node.type != "call_expression":
             return None
-        return self.chain(node.child_by_field_name("function"))
+        return self.get_name_chain(node.child_by_field_name("function"))
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for arrays, and for unions of several types."""
         parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
         found = _TYPE.match(parts[0]) if len(parts) == 1 else None
@@ -446,12 +449,14 @@ class Jsx(LanguageGrammar):
             return ""
         return found[1]
 
-    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
+    def iter_extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Yield facts for a node's HTTP request, environment variable and exported names."""
         yield from self._requests.find_requests(node, scope.symbol)
-        yield from _environment_facts(self.tree, node, scope.symbol)
+        yield from _iter_environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
-            yield self.tree.fact("exports", node, "", name.values(), LONGEST_EVIDENCE)
+            yield self.tree.build_fact(
+                "exports", node, "", name.build_fact_values(), LONGEST_EVIDENCE
+            )
 
 
 class TypeScript(Jsx):
@@ -480,7 +485,7 @@ def read_any_typescript(text: str) -> CodeText:
     """Return the units and facts of a TypeScript file, with or without JSX.
 
     The two syntaxes cannot be combined: `<T>x` is a cast in TypeScript, but opens an element in
-    JSX. If neither parses without errors, the reading with more facts is returned.
+    JSX. If the text has errors in both, the result with more facts is returned.
     """
     plain = read_typescript(text)
     if not plain.notes:

@@ -11,9 +11,9 @@ from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedNa
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    code_children,
-    field_children,
-    first_child,
+    get_first_child,
+    list_code_children,
+    list_field_children,
 )
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
@@ -25,7 +25,7 @@ LONGEST_EVIDENCE: Final = 200
 
 def get_declared_type(tree: SyntaxTree, node: Node) -> str:
     """Return a declared type as written, in one line; "" if absent."""
-    text = tree.field(node, "type").removeprefix(":")
+    text = tree.get_field_text(node, "type").removeprefix(":")
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 
 
@@ -33,7 +33,7 @@ def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], 
     """Return the parameters of a function, each with its type or ""."""
     single = function.child_by_field_name("parameter")
     if single is not None:
-        return ((tree.node_text(single), ""),)
+        return ((tree.get_node_text(single), ""),)
     listed = function.child_by_field_name("parameters")
     return () if listed is None else tuple(_read_parameters(tree, listed))
 
@@ -45,17 +45,17 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
         pattern = node.child_by_field_name("pattern") or node
         if pattern.type == "assignment_pattern":
             pattern = pattern.child_by_field_name("left") or pattern
-        name = " ".join(tree.node_text(pattern)[:_LONG].split()).removeprefix("...")
+        name = " ".join(tree.get_node_text(pattern)[:_LONG].split()).removeprefix("...")
         yield name, get_declared_type(tree, node)
 
 
-def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
+def iter_pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
     """Yield the names that a pattern binds."""
     todo = [pattern]
     while todo:
         node = todo.pop()
         if node.type in _NAMES:
-            yield tree.node_text(node)
+            yield tree.get_node_text(node)
         elif node.type == "pair_pattern":
             value = node.child_by_field_name("value")
             todo += [] if value is None else [value]
@@ -74,24 +74,26 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
     """
     if node.type == "import_statement":
         names = list(_iter_imported_names(tree, node))
-        yield from _import_fact(tree, node, _get_imported_module(tree, node), names)
+        yield from _iter_import_facts(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
         clauses = [clause for clause in node.named_children if clause.type == "export_clause"]
         names = [pair for one in clauses for pair in _iter_aliases(tree, one, "export_specifier")]
-        for fact, _ in _import_fact(tree, node, _get_imported_module(tree, node), names):
+        for fact, _ in _iter_import_facts(tree, node, _get_imported_module(tree, node), names):
             yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
-        if source := required_module(tree, node):
-            yield from _import_fact(tree, node, source, list(_iter_destructured_names(tree, node)))
+        if source := get_required_module(tree, node):
+            yield from _iter_import_facts(
+                tree, node, source, list(_iter_destructured_names(tree, node))
+            )
     elif node.type == "call_expression":
         function = node.child_by_field_name("function")
         if function is not None and function.type == "import":
-            yield from _import_fact(tree, node, _first_string_argument(tree, node), [])
+            yield from _iter_import_facts(tree, node, _get_first_string_argument(tree, node), [])
 
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
     """Return the text of a string without its quotes; "" for any other node."""
-    return tree.node_text(node)[1:-1] if node is not None and node.type == "string" else ""
+    return tree.get_node_text(node)[1:-1] if node is not None and node.type == "string" else ""
 
 
 def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
@@ -104,22 +106,26 @@ def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
     return ""
 
 
-def required_module(tree: SyntaxTree, declarator: Node) -> str:
+def get_required_module(tree: SyntaxTree, declarator: Node) -> str:
     """Return the module in `name = require("module")`; "" for any other declarator."""
     value = declarator.child_by_field_name("value")
     if value is not None and value.type == "member_expression":
         value = value.child_by_field_name("object")
     if value is None or value.type != "call_expression":
         return ""
-    return _first_string_argument(tree, value) if tree.field(value, "function") == "require" else ""
+    return (
+        _get_first_string_argument(tree, value)
+        if tree.get_field_text(value, "function") == "require"
+        else ""
+    )
 
 
-def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
-    listed = field_children(call, "arguments")
+def _get_first_string_argument(tree: SyntaxTree, call: Node) -> str:
+    listed = list_field_children(call, "arguments")
     return get_string(tree, listed[0]) if listed else ""
 
 
-def _import_fact(
+def _iter_import_facts(
     tree: SyntaxTree, node: Node, source: str, names: list[tuple[str, str]]
 ) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     if not source:
@@ -128,13 +134,13 @@ def _import_fact(
     bound = {
         local: Binding(ResolvedName("" if name == "*" else name, source)) for name, local in names
     }
-    yield tree.fact("imports", node, "", values, LONGEST_EVIDENCE), bound
+    yield tree.build_fact("imports", node, "", values, LONGEST_EVIDENCE), bound
 
 
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
-            yield "*", tree.node_text(first_child(clause))
+            yield "*", tree.get_node_text(get_first_child(clause))
         elif clause.type == "import_clause":
             for node in clause.named_children:
                 yield from _read_import_clause(tree, node)
@@ -142,9 +148,9 @@ def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[st
 
 def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     if node.type == "identifier":
-        yield "default", tree.node_text(node)
+        yield "default", tree.get_node_text(node)
     elif node.type == "namespace_import":
-        yield "*", tree.node_text(first_child(node))
+        yield "*", tree.get_node_text(get_first_child(node))
     elif node.type == "named_imports":
         yield from _iter_aliases(tree, node, "import_specifier")
 
@@ -153,9 +159,9 @@ def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tu
     """Yield each name in a clause with its alias; a name without an alias is its own alias."""
     for node in clause.named_children:
         if node.type == specifier:
-            name = tree.field(node, "name")
+            name = tree.get_field_text(node, "name")
             alias = node.child_by_field_name("alias")
-            yield name, tree.node_text(alias) if alias is not None else name
+            yield name, tree.get_node_text(alias) if alias is not None else name
 
 
 def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
@@ -166,17 +172,17 @@ def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tup
     if name.type == "identifier":
         member = value.child_by_field_name("property")
         yield (
-            tree.node_text(member) if value.type == "member_expression" else "*",
-            tree.node_text(name),
+            tree.get_node_text(member) if value.type == "member_expression" else "*",
+            tree.get_node_text(name),
         )
     elif name.type == "object_pattern" and value.type == "call_expression":
         for node in name.named_children:
             if node.type == "shorthand_property_identifier_pattern":
-                yield tree.node_text(node), tree.node_text(node)
+                yield tree.get_node_text(node), tree.get_node_text(node)
             elif node.type == "pair_pattern":
                 local = node.child_by_field_name("value")
                 if local is not None and local.type == "identifier":
-                    yield tree.field(node, "key"), tree.node_text(local)
+                    yield tree.get_field_text(node, "key"), tree.get_node_text(local)
 
 
 _CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
@@ -199,7 +205,7 @@ class ExportedName:
     module: str = ""
     original: str = ""
 
-    def values(self) -> dict[str, str]:
+    def build_fact_values(self) -> dict[str, str]:
         """Return the attributes that are not "", as the values of the fact `exports`."""
         values = {"name": self.name, "local": self.local, "module": self.module}
         values["original"] = self.original
@@ -213,7 +219,7 @@ def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
         if node.type == "export_statement":
             exports[node.id] = tuple(_iter_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            exports[node.id] = tuple(_iter_assigned_exports(tree, first_child(node)))
+            exports[node.id] = tuple(_iter_assigned_exports(tree, get_first_child(node)))
     return {key: names for key, names in exports.items() if names}
 
 
@@ -223,20 +229,20 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     if "default" in kinds:
         identifier = _find_default_identifier(node) if declaration is None else None
         named = identifier if declaration is None else declaration.child_by_field_name("name")
-        yield ExportedName("default", tree.node_text(named))
+        yield ExportedName("default", tree.get_node_text(named))
     elif declaration is not None:
-        for name in _declared_names(tree, declaration):
+        for name in _iter_declared_names(tree, declaration):
             yield ExportedName(name, name)
     elif "namespace" in kinds:  # `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
-        yield ExportedName("export=", tree.node_text(_find_default_identifier(node)))
+        yield ExportedName("export=", tree.get_node_text(_find_default_identifier(node)))
     elif kinds & _CLAUSES or "*" in kinds:
         yield from _iter_exported_names(tree, node)
 
 
 def _find_default_identifier(node: Node) -> Node | None:
-    value = node.child_by_field_name("value") or next(iter(code_children(node)), None)
+    value = node.child_by_field_name("value") or next(iter(list_code_children(node)), None)
     return value if value is not None and value.type == "identifier" else None
 
 
@@ -246,7 +252,7 @@ def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]
     for child in node.named_children:
         if child.type == "namespace_export":
             has_names = True
-            yield ExportedName(_unquote(tree, first_child(child)), "", source, "*")
+            yield ExportedName(_unquote(tree, get_first_child(child)), "", source, "*")
         elif child.type == "export_clause":
             has_names = True
             for specifier in child.named_children:
@@ -265,46 +271,46 @@ def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterato
 
 
 def _unquote(tree: SyntaxTree, node: Node | None) -> str:
-    return get_string(tree, node) or tree.node_text(node)
+    return get_string(tree, node) or tree.get_node_text(node)
 
 
-def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
+def _iter_declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":
-                yield from _declared_names(tree, child)
+                yield from _iter_declared_names(tree, child)
                 return
     elif declaration.type in {"lexical_declaration", "variable_declaration"}:
         for declarator in declaration.named_children:
             name = declarator.child_by_field_name("name")
             if name is not None:
-                yield from pattern_names(tree, name)
+                yield from iter_pattern_names(tree, name)
     elif declaration.type == "import_alias":
-        yield tree.node_text(first_child(declaration))
+        yield tree.get_node_text(get_first_child(declaration))
     else:
         name = declaration.child_by_field_name("name")
         if name is not None:
-            yield tree.node_text(name).split(".", 1)[0].strip()
+            yield tree.get_node_text(name).split(".", 1)[0].strip()
 
 
 def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
     """Yield the exports of `module.exports = …`, `exports.name = …`, also in `a = b = …`."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
-        path = "".join(tree.field(node, "left").split())
+        path = "".join(tree.get_field_text(node, "left").split())
         name = path.removeprefix("module.").removeprefix("exports")
         if path in {"module.exports", "exports"}:
             if path == "module.exports" and right is not None:
                 yield from _iter_exports_of_module_value(tree, right)
         elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
             value = right if right is not None and right.type == "identifier" else None
-            yield ExportedName(name[1:], tree.node_text(value))
+            yield ExportedName(name[1:], tree.get_node_text(value))
         node = right
 
 
 def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     if value.type == "identifier":
-        yield ExportedName("export=", tree.node_text(value))
+        yield ExportedName("export=", tree.get_node_text(value))
     elif value.type != "object":
         if value.type != "assignment_expression":
             yield ExportedName("export=", "")
@@ -315,11 +321,13 @@ def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[Exp
 def _iter_exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     for entry in value.named_children:
         if entry.type == "shorthand_property_identifier":
-            yield ExportedName(tree.node_text(entry), tree.node_text(entry))
+            yield ExportedName(tree.get_node_text(entry), tree.get_node_text(entry))
         elif entry.type == "pair":
             inner = entry.child_by_field_name("value")
             local = (
-                tree.node_text(inner) if inner is not None and inner.type == "identifier" else ""
+                tree.get_node_text(inner)
+                if inner is not None and inner.type == "identifier"
+                else ""
             )
             key = entry.child_by_field_name("key")
             if key is not None and key.type != "computed_property_name":
@@ -359,10 +367,10 @@ class RequestFinder:
         function = node.child_by_field_name("function")
         if listed is None or function is None or listed.type != "arguments":
             return
-        request = self._read_request(function, code_children(listed))
+        request = self._read_request(function, list_code_children(listed))
         if request is not None:
             values = {"method": request[0], "path": request[1]}
-            yield self._tree.fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
+            yield self._tree.build_fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of an HTTP client: `const api = axios.create({ baseURL: … })`."""
@@ -373,25 +381,25 @@ class RequestFinder:
         listed = value.child_by_field_name("arguments")
         if function is None or function.type != "member_expression" or listed is None:
             return
-        maker = self._tree.field(function, "property")
-        client = self._tree.field(function, "object")
+        maker = self._tree.get_field_text(function, "property")
+        client = self._tree.get_field_text(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
-            options = first_child(listed)
+            options = get_first_child(listed)
             url = _find_option_value(self._tree, options, "baseURL")
             url = url or _find_option_value(self._tree, options, "prefixUrl")
-            name = self._tree.field(declarator, "name")
-            self._base_urls[name] = (self._request_path(url) or "") if url is not None else ""
+            name = self._tree.get_field_text(declarator, "name")
+            self._base_urls[name] = (self._find_request_path(url) or "") if url is not None else ""
 
     def _read_request(self, function: Node, arguments: Sequence[Node]) -> _Request | None:
         if not arguments:
             return None
         if function.type == "identifier":
-            name = self._tree.node_text(function)
+            name = self._tree.get_node_text(function)
             is_client = name in _CALLED or name in self._base_urls
             return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
-            verb = self._tree.field(function, "property")
-            client = self._receiver_name(function.child_by_field_name("object"))
+            verb = self._tree.get_field_text(function, "property")
+            client = self._get_receiver_name(function.child_by_field_name("object"))
             return self._read_client_request(client, verb, arguments)
         return None
 
@@ -400,7 +408,7 @@ class RequestFinder:
     ) -> _Request | None:
         is_client = client in _CLIENTS or client in self._base_urls
         if verb in _METHODS and is_client:
-            path = self._request_path(arguments[0])
+            path = self._find_request_path(arguments[0])
             return None if path is None else (verb.upper(), self._join_base_url(client, path))
         if verb in _CALLED and client in {"window", "self", "this"}:
             return self._read_function_request(verb, arguments)
@@ -408,13 +416,13 @@ class RequestFinder:
             return self._read_function_request(client, arguments)
         return None
 
-    def _receiver_name(self, node: Node | None) -> str:
+    def _get_receiver_name(self, node: Node | None) -> str:
         """Return the last name of a receiver: `$http` for `this.$http`; "" if it has none."""
         if node is None:
             return ""
         if node.type == "member_expression":
-            return self._tree.field(node, "property")
-        return self._tree.node_text(node) if node.type in {"identifier", "this"} else ""
+            return self._tree.get_field_text(node, "property")
+        return self._tree.get_node_text(node) if node.type in {"identifier", "this"} else ""
 
     def _read_function_request(self, name: str, arguments: Sequence[Node]) -> _Request | None:
         first = arguments[0]
@@ -424,10 +432,10 @@ class RequestFinder:
             if url is None:
                 return None
             first, options = url, first
-        path = self._request_path(first)
+        path = self._find_request_path(first)
         if path is None:
             return None
-        return self._request_method(options), self._join_base_url(name, path)
+        return self._find_request_method(options), self._join_base_url(name, path)
 
     def _join_base_url(self, client: str, path: str) -> str:
         base = self._base_urls.get(client, "")
@@ -435,15 +443,15 @@ class RequestFinder:
             return path
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
-    def _request_method(self, options: Node | None) -> str:
+    def _find_request_method(self, options: Node | None) -> str:
         stated = _find_option_value(self._tree, options, "method")
         if stated is None:
             return "GET"
         return get_string(self._tree, stated).upper()
 
-    def _request_path(self, node: Node) -> str | None:
+    def _find_request_path(self, node: Node) -> str | None:
         """Return a request's path, with `{}` for computed parts; None without literal text."""
-        parts = [_operand_text(self._tree, operand) for operand in _list_operands_of_sum(node)]
+        parts = [_read_operand_text(self._tree, operand) for operand in _list_operands_of_sum(node)]
         if not any(literal for literal, _ in parts):
             return None
         return "".join(text for _, text in parts)
@@ -466,7 +474,7 @@ def _list_operands_of_sum(node: Node) -> list[Node]:
     return operands
 
 
-def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
+def _read_operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
     """Return whether an operand has literal text, and that text with `{}` for computed parts."""
     if node.type == "string":
         return True, get_string(tree, node)
@@ -488,6 +496,6 @@ def _find_option_value(tree: SyntaxTree, options: Node | None, name: str) -> Nod
     for entry in options.named_children:
         if entry.type == "pair":
             key = entry.child_by_field_name("key")
-            if name in {tree.node_text(key), get_string(tree, key)}:
+            if name in {tree.get_node_text(key), get_string(tree, key)}:
                 return entry.child_by_field_name("value")
     return None

@@ -50,7 +50,7 @@ def index_names(
     Args:
         tags: the result of the tag query on the text.
         language: the file's language; None if no query reads it.
-        defined: names of definitions with their lines, as the language's own reader finds them.
+        defined: names of definitions with their lines, from the language's own reader.
     """
     found: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [
@@ -64,20 +64,22 @@ def index_names(
             at = found.setdefault(reference.name, {})
             letter = LETTERS[reference.kind]
             known = at.get(reference.line)
-            if known is None or (known[0] != "d" and _rank_of_use(letter) < _rank_of_use(known[0])):
+            if known is None or (
+                known[0] != "d" and _get_rank_of_use(letter) < _get_rank_of_use(known[0])
+            ):
                 at[reference.line] = letter, reference.receiver
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(found, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those that are only mentioned are dropped first.
-    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best_rank(found[name]), name))
+    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_get_best_rank(found[name]), name))
     return "\n".join(f"{name}|{_pack_occurrences(found[name])}" for name in sorted(kept))
 
 
-def _best_rank(places: Mapping[int, tuple[str, str]]) -> int:
-    return min(_rank_of_use(letter) for letter, _ in places.values())
+def _get_best_rank(places: Mapping[int, tuple[str, str]]) -> int:
+    return min(_get_rank_of_use(letter) for letter, _ in places.values())
 
 
-def _rank_of_use(letter: str) -> int:
+def _get_rank_of_use(letter: str) -> int:
     return "dicptmn".index(letter)
 
 
@@ -95,7 +97,7 @@ def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
         letter, receiver = places[line]
         groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
     parts = []
-    for letter in sorted(groups, key=_rank_of_use):
+    for letter in sorted(groups, key=_get_rank_of_use):
         kept = groups[letter][: _MOST_MENTIONS if letter in "mn" else _MOST_LINES]
         more = len(groups[letter]) - len(kept)
         parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")
@@ -108,7 +110,7 @@ def _add_words(
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text to `found`, unless a word already has an entry for its line.
+    """Add the words of a text to `found`; a word that has an entry for its line is skipped.
 
     Args:
         found: entries of the index by name and line; extended here.

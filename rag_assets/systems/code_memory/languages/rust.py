@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, list_field_children
 from rag_assets.systems.code_memory.symbols.model import Role
 
 _ITEMS: Final[dict[str, tuple[Role, str]]] = {
@@ -66,14 +66,14 @@ class Rust(LanguageGrammar):
     own = frozenset({"self"})
     own_types = frozenset({"Self"})
 
-    def nested_level(self, node: Node) -> Node | None:
-        """Return the node whose children replace this statement; None to keep the statement."""
+    def get_nested_level(self, node: Node) -> Node | None:
+        """Return the node whose children are read instead of this statement; else None."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
-        """Return whether a statement belongs to the definition after it; `//!` comments do not."""
+        """Return whether a statement belongs to the definition after it (unlike `//!` comments)."""
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
         return super().is_leading(node) and not inner
 
@@ -86,12 +86,14 @@ class Rust(LanguageGrammar):
         role, what = _ITEMS[node.type]
         if what == "mod" and node.child_by_field_name("body") is None:
             return ()
-        name = self.tree.node_text(node.child_by_field_name("type" if what == "impl" else "name"))
+        name = self.tree.get_node_text(
+            node.child_by_field_name("type" if what == "impl" else "name")
+        )
         if what == "impl":
-            name = self.type_name(name) or name
+            name = self.get_type_name(name) or name
         symbol = self.qualify(name, outer)
         exported = what == "impl" or self._is_public(node)
-        trait = self.type_name(self.tree.field(node, "trait"))
+        trait = self.get_type_name(self.tree.get_field_text(node, "trait"))
         return [
             CodeDefinition(
                 node,
@@ -102,7 +104,7 @@ class Rust(LanguageGrammar):
                 what in _WITH_MEMBERS,
                 exported,
                 exported or what not in _ALONE,
-                extends=tuple(self._trait_bounds(node)) if what == "trait" else (),
+                extends=tuple(self._iter_trait_bounds(node)) if what == "trait" else (),
                 implements=(trait,) if trait else (),
                 type="" if what in {"mod", "macro", "const", "static"} else symbol,
                 fields=tuple(self._read_fields(node)),
@@ -110,7 +112,7 @@ class Rust(LanguageGrammar):
         ]
 
     def _define_function(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
-        name = self.tree.field(node, "name")
+        name = self.tree.get_field_text(node, "name")
         member = outer is not None and outer.what in {"trait", "impl"}
         exported = self._is_public(node)
         if outer is not None and member:
@@ -128,91 +130,101 @@ class Rust(LanguageGrammar):
         return any(child.type == "visibility_modifier" for child in node.named_children)
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        for child in field_children(node, "parameters"):
+        for child in list_field_children(node, "parameters"):
             if child.type == "parameter":
-                name = self.tree.field(child, "pattern")[:_LONG]
-                type_ = self.tree.field(child, "type")[:_LONG]
+                name = self.tree.get_field_text(child, "pattern")[:_LONG]
+                type_ = self.tree.get_field_text(child, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
-    def _trait_bounds(self, node: Node) -> Iterator[str]:
-        for bound in field_children(node, "bounds"):
-            name = self.type_name(self.tree.node_text(bound)) if bound.type != "lifetime" else ""
+    def _iter_trait_bounds(self, node: Node) -> Iterator[str]:
+        for bound in list_field_children(node, "bounds"):
+            name = (
+                self.get_type_name(self.tree.get_node_text(bound))
+                if bound.type != "lifetime"
+                else ""
+            )
             if name:
                 yield name
 
     def _read_fields(self, node: Node) -> Iterator[tuple[str, str]]:
-        for child in field_children(node, "body") if node.type == "struct_item" else ():
+        for child in list_field_children(node, "body") if node.type == "struct_item" else ():
             if child.type == "field_declaration":
-                yield self.tree.field(child, "name"), self.tree.field(child, "type")[:_LONG]
+                yield (
+                    self.tree.get_field_text(child, "name"),
+                    self.tree.get_field_text(child, "type")[:_LONG],
+                )
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "use_declaration":
-            names = list(self._imported_paths(node.child_by_field_name("argument")))
+            names = list(self._iter_imported_paths(node.child_by_field_name("argument")))
             bound = {
                 local: Binding(ResolvedName(path))
                 for path, local in names
                 if local not in {"*", "_", "self"}
             }
-            argument = self.tree.field(node, "argument")
+            argument = self.tree.get_field_text(node, "argument")
             values: dict[str, object] = {
                 "name": _SPACE.sub("", argument.split("{", 1)[0]).removesuffix("::"),
                 "names": [list(pair) for pair in names],
             }
             if any(child.type == "visibility_modifier" for child in node.children):
                 values["public"] = True
-            yield self.tree.fact("imports", node, "", values, _LONG), bound
+            yield self.tree.build_fact("imports", node, "", values, _LONG), bound
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
-            name = self.tree.field(node, "name")
+            name = self.tree.get_field_text(node, "name")
             values = {"name": f"self::{name}", "names": []}
-            yield self.tree.fact("imports", node, "", values), {name: Binding(ResolvedName(name))}
+            yield (
+                self.tree.build_fact("imports", node, "", values),
+                {name: Binding(ResolvedName(name))},
+            )
 
-    def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
+    def _iter_imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         todo = [] if argument is None else [(argument, "")]
         while todo:
             node, before = todo.pop()
             if node.type in {"use_list", "scoped_use_list"}:
                 listed = node
                 if node.type == "scoped_use_list":
-                    before = _join_path(before, self._path(node.child_by_field_name("path")))
+                    before = _join_path(before, self._get_path(node.child_by_field_name("path")))
                     listed = node.child_by_field_name("list") or node
                 todo += [(child, before) for child in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
-                path = _join_path(before, self._path(node.child_by_field_name("path")))
-                yield path, self.tree.field(node, "alias")
+                path = _join_path(before, self._get_path(node.child_by_field_name("path")))
+                yield path, self.tree.get_field_text(node, "alias")
             elif node.type == "use_wildcard":
-                yield _join_path(before, self._path(node)).removesuffix("::*"), "*"
+                yield _join_path(before, self._get_path(node)).removesuffix("::*"), "*"
             elif node.type == "self":
                 yield before, before.rsplit("::", 1)[-1]
             elif node.type not in {"line_comment", "block_comment"}:
-                path = _join_path(before, self._path(node))
+                path = _join_path(before, self._get_path(node))
                 yield path, path.rsplit("::", 1)[-1]
 
-    def _path(self, node: Node | None) -> str:
-        return _SPACE.sub("", self.tree.node_text(node))
+    def _get_path(self, node: Node | None) -> str:
+        return _SPACE.sub("", self.tree.get_node_text(node))
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
-                written = self.tree.field(node, "type")[:_LONG]
-                yield self.tree.node_text(pattern), written
+                written = self.tree.get_field_text(node, "type")[:_LONG]
+                yield self.tree.get_node_text(pattern), written
         elif node.type == "closure_parameters":
             for child in node.named_children:
                 if child.type == "identifier":
-                    yield self.tree.node_text(child), ""
+                    yield self.tree.get_node_text(child), ""
 
-    def call_chain(self, node: Node) -> list[str] | None:
+    def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call or in `T { … }`; None for any other node."""
         if node.type == "struct_expression":
-            return self.tree.field(node, "name").split("::")
+            return self.tree.get_field_text(node, "name").split("::")
         if node.type != "call_expression":
             return None
         target = node.child_by_field_name("function")
         if target is not None and target.type == "generic_function":
             target = target.child_by_field_name("function")
-        chain = self.chain(target)
+        chain = self.get_name_chain(target)
         path = "" if chain is None else _SPACE.sub("", chain[0])
         return None if chain is None or "<" in path else [*path.split("::"), *chain[1:]]
 
@@ -220,7 +232,7 @@ class Rust(LanguageGrammar):
         """Return whether a name is `crate` or `super`, or is capitalized like a type."""
         return name in {"crate", "super"} or (name[:1].isupper() and len(name) > 1)
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" if it has none."""
         found = _TYPE.match(written)
         return "" if found is None else found[1]

@@ -44,7 +44,7 @@ def _skip_blank(text: str, at: int) -> int:
 
 
 class _StatementScanner:
-    """A scanner for the ends of statements; remembers the delimiter that the text sets."""
+    """A scanner for the ends of statements, which remembers the current delimiter."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -54,12 +54,12 @@ class _StatementScanner:
     def find_end(self, start: int) -> tuple[int, int]:
         """Return the end of the statement at `start`, and the start of the text after it."""
         text, at, depth, routine = self._text, start, 0, None
-        while (token := _token_pattern(self._delimiter).search(text, at)) is not None:
+        while (token := _build_token_pattern(self._delimiter).search(text, at)) is not None:
             word = token[0].upper()
             at = token.end()
             if token.lastgroup == "end":
                 if depth <= 0:
-                    return self._end_of_copy(start, at)
+                    return self._find_end_of_copy(start, at)
             elif token.lastgroup == "delimiter":
                 self._delimiter = token["mark"]
                 return (token.start() if text[start : token.start()].strip() else at), at
@@ -70,12 +70,12 @@ class _StatementScanner:
                     _, head = _find_statement_head(text, start, at)
                     shown = text[head : min(at, head + _LONGEST_HEAD)]
                     routine = _ROUTINE.match(shown) is not None
-                depth += self._depth_change(word, at) if routine else 0
+                depth += self._get_depth_change(word, at) if routine else 0
             else:
-                at = self._end_of_literal(token[0], token.start(), at)
+                at = self._find_end_of_literal(token[0], token.start(), at)
         return len(text), len(text)
 
-    def _depth_change(self, word: str, at: int) -> int:
+    def _get_depth_change(self, word: str, at: int) -> int:
         if word != "END":
             return 1
         following = _NEXT_WORD.match(self._text, at)
@@ -83,7 +83,7 @@ class _StatementScanner:
             return 0
         return -1
 
-    def _end_of_literal(self, opener: str, start: int, at: int) -> int:
+    def _find_end_of_literal(self, opener: str, start: int, at: int) -> int:
         """Return the offset after a string or comment; if it is unclosed, the end of the text."""
         text = self._text
         if opener == "'":
@@ -94,7 +94,7 @@ class _StatementScanner:
         end = text.find(closer, at)
         return len(text) if end < 0 else end + len(closer)
 
-    def _end_of_copy(self, start: int, at: int) -> tuple[int, int]:
+    def _find_end_of_copy(self, start: int, at: int) -> tuple[int, int]:
         """Return the end of a statement, and the start of the text after it.
 
         `COPY … FROM stdin;` ends after the data that follows it.
@@ -112,7 +112,7 @@ class _StatementScanner:
 
 
 @lru_cache(maxsize=64)
-def _token_pattern(delimiter: str) -> re.Pattern[str]:
+def _build_token_pattern(delimiter: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<end>{re.escape(delimiter)})"
         r"|(?P<delimiter>^[ \t]*+DELIMITER[ \t]++(?P<mark>[^\s'\"]{1,20}))"
@@ -124,7 +124,7 @@ def _token_pattern(delimiter: str) -> re.Pattern[str]:
 
 
 def _find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the offset of the comments directly above a statement, and of its first word.
+    """Return two offsets: of the comments directly above a statement, and of its first word.
 
     A blank line separates a statement from comments that do not belong to it.
     """
@@ -213,7 +213,7 @@ def read_sql(text: str) -> CodeText:
             continue
         verb, what = found["verb"].lower(), found["kind"].lower()
         role = _ROLES.get(what.upper(), "definition")
-        symbol, signature = _object_name(found), _read_signature(text, head, end, found)
+        symbol, signature = _get_object_name(found), _read_signature(text, head, end, found)
         units.append(Unit(first, end, role, symbol, signature, alone=verb == "create"))
         if symbol:
             tables = _list_tables(text, end, symbol, found)
@@ -223,7 +223,7 @@ def read_sql(text: str) -> CodeText:
     return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts))
 
 
-def _object_name(found: re.Match[str]) -> str:
+def _get_object_name(found: re.Match[str]) -> str:
     parts = _QUOTED.findall(found["name"] or "")  # An index may have no name.
     return ".".join(part[1:-1] if part[0] in '`"[' else part for part in parts)
 
@@ -241,7 +241,7 @@ def _list_tables(text: str, end: int, symbol: str, found: re.Match[str]) -> list
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()
-    names = dict.fromkeys(_object_name(match) for match in pattern.finditer(text, start, last))
+    names = dict.fromkeys(_get_object_name(match) for match in pattern.finditer(text, start, last))
     kept = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
     return [name for name in kept if name != symbol][:_MOST_TABLES]
 
@@ -299,15 +299,15 @@ _MOST: Final = 50
 """Maximum number of tables of a query; further tables are dropped."""
 
 
-def with_queries(text: str, reading: CodeText) -> CodeText:
-    """Return a reading with facts for the tables that SQL queries in the text's strings name.
+def add_queries(text: str, reading: CodeText) -> CodeText:
+    """Return units and facts extended by the tables that SQL queries in strings name.
 
     Each table yields the fact `queries_table` {table}; its symbol is the enclosing definition.
     """
-    return reading.add_facts(_query_facts(text, reading))
+    return reading.add_facts(_iter_query_facts(text, reading))
 
 
-def tables_in_sql(query: str) -> list[str]:
+def list_tables_in_sql(query: str) -> list[str]:
     """Return the tables that a query names, without duplicates."""
     defined = {name.lower() for name in _DEFINED_BY_WITH.findall(query)}
     tables = dict.fromkeys(
@@ -318,11 +318,11 @@ def tables_in_sql(query: str) -> list[str]:
     return [*tables]
 
 
-def _query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
+def _iter_query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
     at = 0
     while (opening := _QUERY.search(text, at)) is not None:
         start = opening.start() + len(opening["quote"])
-        end = _string_end(text, opening["quote"], start)
+        end = _find_string_end(text, opening["quote"], start)
         statement = text[opening.end() : end].partition(";")[0]
         needed = [word for verb, word in _COMPLETED_BY if verb.match(statement)]
         if not all(word.search(statement) for word in needed):
@@ -330,14 +330,14 @@ def _query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
             at = start
             continue
         at = end
-        symbol = _enclosing_symbol(reading, opening.start())
+        symbol = _find_enclosing_symbol(reading, opening.start())
         query = _HOLE.sub(lambda hole: "" if hole[0].endswith(".") else "{}", text[start:end])
-        for table in tables_in_sql(query)[:_MOST]:
+        for table in list_tables_in_sql(query)[:_MOST]:
             last = min(end, start + _SHOWN)
             yield Fact("queries_table", opening.start(), last, symbol, {"table": table})
 
 
-def _string_end(text: str, quote: str, start: int) -> int:
+def _find_string_end(text: str, quote: str, start: int) -> int:
     """Return the offset after a string's content, at most _LONGEST characters after its start."""
     if len(quote) > 1:
         end = text.find(quote, start, start + _LONGEST)
@@ -346,7 +346,7 @@ def _string_end(text: str, quote: str, start: int) -> int:
     return start if content is None else content.end()
 
 
-def _enclosing_symbol(reading: CodeText, at: int) -> str:
+def _find_enclosing_symbol(reading: CodeText, at: int) -> str:
     around = [
         fact for fact in reading.facts if fact.kind == "declares" and fact.start <= at < fact.end
     ]

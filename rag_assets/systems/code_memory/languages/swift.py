@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     CodeDefinition,
     LanguageGrammar,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, field_children, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child, list_field_children
 from rag_assets.systems.code_memory.manifests import iter_swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -74,15 +74,15 @@ class Swift(LanguageGrammar):
         if node.type == "property_declaration":
             return self._define_property(node, outer)
         if node.type == "typealias_declaration" and outer is None:
-            name = self.tree.field(node, "name")
+            name = self.tree.get_field_text(node, "name")
             return [CodeDefinition(node, name, "type", "typealias", exported=self._is_public(node))]
         return ()
 
     def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
-        kind = self.tree.field(node, "declaration_kind") or "class"
-        named = self.tree.field(node, "name")
+        kind = self.tree.get_field_text(node, "declaration_kind") or "class"
+        named = self.tree.get_field_text(node, "name")
         symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
-        inherited = list(self._inherited_types(node))
+        inherited = list(self._iter_inherited_types(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
         extends: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Swift(LanguageGrammar):
         if kind == "class" and inherited and not is_protocol:
             extends = (inherited.pop(0),)
         body = node.child_by_field_name("body")
-        members = field_children(node, "body")
+        members = list_field_children(node, "body")
         properties = [member for member in members if member.type == "property_declaration"]
         return CodeDefinition(
             node,
@@ -105,11 +105,11 @@ class Swift(LanguageGrammar):
             extends=extends,
             implements=tuple(inherited),
             type=symbol,
-            fields=tuple(pair for member in properties for pair in self._typed_names(member)),
+            fields=tuple(pair for member in properties for pair in self._iter_typed_names(member)),
         )
 
     def _define_protocol(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
-        symbol = self.qualify(self.tree.field(node, "name"), outer)
+        symbol = self.qualify(self.tree.get_field_text(node, "name"), outer)
         return CodeDefinition(
             node,
             symbol,
@@ -118,25 +118,25 @@ class Swift(LanguageGrammar):
             node.child_by_field_name("body"),
             True,
             self._is_public(node),
-            extends=tuple(self._inherited_types(node)),
+            extends=tuple(self._iter_inherited_types(node)),
             type=symbol,
         )
 
-    def _inherited_types(self, node: Node) -> Iterator[str]:
+    def _iter_inherited_types(self, node: Node) -> Iterator[str]:
         for child in node.named_children:
             if child.type == "inheritance_specifier":
-                name = _TYPE.match(self.tree.node_text(child))
+                name = _TYPE.match(self.tree.get_node_text(child))
                 if name is not None:
                     yield name[1]
 
-    def _typed_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _iter_typed_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a property or variable, each with its declared type or ""."""
         name = ""
         for child in node.named_children:
             if child.type == "pattern":
-                name = self.tree.field(child, "bound_identifier")
+                name = self.tree.get_field_text(child, "bound_identifier")
             elif child.type == "type_annotation" and name:
-                yield name, " ".join(self.tree.node_text(child)[:_LONG].lstrip(":").split())
+                yield name, " ".join(self.tree.get_node_text(child)[:_LONG].lstrip(":").split())
                 name = ""
         if name:
             yield name, ""
@@ -144,7 +144,7 @@ class Swift(LanguageGrammar):
     def _define_property(
         self, node: Node, outer: CodeDefinition | None
     ) -> Sequence[CodeDefinition]:
-        pairs = list(self._typed_names(node))
+        pairs = list(self._iter_typed_names(node))
         if not pairs:
             return ()
         computed = node.child_by_field_name("computed_value")
@@ -170,7 +170,7 @@ class Swift(LanguageGrammar):
         ]
 
     def _define_function(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
-        name = _FUNCTIONS[node.type] or self.tree.field(node, "name")
+        name = _FUNCTIONS[node.type] or self.tree.get_field_text(node, "name")
         body = node.child_by_field_name("body")
         if body is None:
             body = next(
@@ -189,8 +189,8 @@ class Swift(LanguageGrammar):
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         for child in node.named_children:
             if child.type == "parameter":
-                name = self.tree.field(child, "name")
-                _, _, type_ = self.tree.node_text(child)[: 2 * _LONG].partition(":")
+                name = self.tree.get_field_text(child, "name")
+                _, _, type_ = self.tree.get_node_text(child)[: 2 * _LONG].partition(":")
                 yield name, " ".join(type_.split())[:_LONG]
 
     def _is_public(self, node: Node) -> bool:
@@ -198,55 +198,55 @@ class Swift(LanguageGrammar):
             if child.type == "modifiers":
                 return not any(
                     modifier.type == "visibility_modifier"
-                    and self.tree.node_text(modifier) in _HIDDEN
+                    and self.tree.get_node_text(modifier) in _HIDDEN
                     for modifier in child.named_children
                 )
         return True
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of an import statement."""
         if node.type != "import_declaration":
             return ()
-        words = self.tree.node_text(node).split()
+        words = self.tree.get_node_text(node).split()
         module, _, name = words[-1].partition(".")
         kinds = {"struct", "class", "enum", "protocol", "func", "var", "let", "typealias"}
         if kinds & set(words[:-1]) and name:
             values = {"name": module, "names": [[name, name]]}
         else:
             values = {"name": words[-1], "names": []}
-        return [(self.tree.fact("imports", node, "", values), {})]
+        return [(self.tree.build_fact("imports", node, "", values), {})]
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "property_declaration":
-            yield from self._typed_names(node)
+            yield from self._iter_typed_names(node)
         elif node.type == "lambda_parameter":
-            yield self.tree.field(node, "name"), ""
+            yield self.tree.get_field_text(node, "name"), ""
         elif node.type == "for_statement":
             item = node.child_by_field_name("item")
             if item is not None:
-                yield self.tree.field(item, "bound_identifier"), ""
+                yield self.tree.get_field_text(item, "bound_identifier"), ""
 
-    def call_chain(self, node: Node) -> list[str] | None:
+    def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call; None for any other node."""
         if node.type != "call_expression" or not node.named_child_count:
             return None
         names: list[str] = []
-        target = first_child(node)
+        target = get_first_child(node)
         while target is not None and target.type in {"navigation_expression", "optional_chain"}:
             suffix = target.child_by_field_name("suffix")
             if suffix is not None:
-                names.append(self.tree.field(suffix, "suffix"))
-            target = target.child_by_field_name("target") or first_child(target)
+                names.append(self.tree.get_field_text(suffix, "suffix"))
+            target = target.child_by_field_name("target") or get_first_child(target)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
-        return [self.tree.node_text(target), *reversed(names)]
+        return [self.tree.get_node_text(target), *reversed(names)]
 
     def is_type(self, name: str) -> bool:
         """Return whether a name is capitalized like a type."""
         return name[:1].isupper()
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for function types and for types joined by `&`."""
         found = _TYPE.match(written)
         if found is None or "->" in written or "&" in written:

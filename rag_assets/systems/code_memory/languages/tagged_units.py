@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.languages.tags import (
 )
 from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
-from rag_assets.systems.code_memory.symbols.names import short_name
+from rag_assets.systems.code_memory.symbols.names import get_short_name
 from rag_assets.systems.code_memory.symbols.naming import SCOPED
 
 _ROLES: Final[Mapping[DefinitionKind, Role]] = {
@@ -48,11 +48,11 @@ _SIGNATURE: Final = 200
 """Maximum characters of a signature; a longer signature is cut off."""
 
 
-def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
-    """Add the definitions of a tag query to a reading that has no named units.
+def add_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
+    """Return `reading` extended by the definitions of a tag query.
 
-    If any unit of the reading has a symbol, it is returned unchanged. Each definition also yields a
-    fact `declares` {role}, and each supertype `extends`, `implements` or `uses_trait` {name}.
+    If any unit of `reading` has a symbol, `reading` is returned unchanged. Each definition also
+    yields a fact `declares` {role}, each supertype `extends`, `implements` or `uses_trait` {name}.
 
     Args:
         reading: the units and facts that were read without the query.
@@ -60,21 +60,21 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     shown = [definition for definition in tags.definitions if not definition.is_local]
     if not shown or any(unit.symbol for unit in reading.units):
         return reading
-    facts = [*map(_declaration_fact, shown), *_iter_supertype_facts(text, tags)]
+    facts = [*map(_build_declaration_fact, shown), *_iter_supertype_facts(text, tags)]
     units = cover_text(text, [*_iter_units_of_definitions(text, shown)], ())
     return replace(reading, units=units).add_facts(facts)
 
 
 def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
     """Yield a unit for each definition; the unit of a type ends where its first member starts."""
-    starts = [_start_with_comment(text, definition.start) for definition in shown]
+    starts = [_find_start_with_comment(text, definition.start) for definition in shown]
     at = 0
     for index, definition in enumerate(shown):
         start = max(starts[index], at)
         after = starts[index + 1] if index + 1 < len(shown) else len(text)
         holds = index + 1 < len(shown) and shown[index + 1].start < definition.end
         end = start + len(text[start : min(definition.end, after)].rstrip())
-        end = _closing_end(text, end, after)
+        end = _find_closing_end(text, end, after)
         if end <= start:
             continue
         at, kind = end, definition.kind
@@ -84,8 +84,8 @@ def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Ite
         yield Unit(start, end, _ROLES[kind], definition.name, signature, alone=is_alone)
 
 
-def _closing_end(text: str, end: int, after: int) -> int:
-    """Return the end of a definition including the lines that close the blocks around it."""
+def _find_closing_end(text: str, end: int, after: int) -> int:
+    """Return the end of a definition, after the lines that close the blocks around it."""
     line = text.find("\n", end, after)
     if line < 0 or text[end:line].strip():
         return end
@@ -93,7 +93,7 @@ def _closing_end(text: str, end: int, after: int) -> int:
     return end if closing is None else end + len(text[end : closing.end()].rstrip())
 
 
-def _start_with_comment(text: str, start: int) -> int:
+def _find_start_with_comment(text: str, start: int) -> int:
     """Return the start of a definition's line, or of the comments and annotations above it."""
     line = text.rfind("\n", 0, start) + 1
     if text[line:start].strip():
@@ -107,10 +107,10 @@ def _start_with_comment(text: str, start: int) -> int:
     return first
 
 
-def _declaration_fact(definition: TagDefinition) -> Fact:
+def _build_declaration_fact(definition: TagDefinition) -> Fact:
     values: dict[str, object] = {"role": _ROLES[definition.kind]}
     last = definition.name.rpartition("::")[2].lower()
-    if definition.kind in _TYPES and last != short_name(definition.name):
+    if definition.kind in _TYPES and last != get_short_name(definition.name):
         # Code that uses the type may leave out the namespace in its short name.
         values["called"] = ["", last]
     return Fact("declares", definition.start, definition.end, definition.name, values)
@@ -126,7 +126,7 @@ def _iter_supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
             around.append(following.pop())
         _drop_ended(around, supertype.start)
         if around and around[-1].kind in _TYPES and not around[-1].is_local:
-            span = _evidence_span(text, supertype.start)
+            span = _get_evidence_span(text, supertype.start)
             yield Fact(supertype.kind, *span, around[-1].name, {"name": SCOPED + supertype.name})
 
 
@@ -135,7 +135,7 @@ def _drop_ended(around: list[TagDefinition], at: int) -> None:
         around.pop()
 
 
-def _evidence_span(text: str, at: int) -> tuple[int, int]:
+def _get_evidence_span(text: str, at: int) -> tuple[int, int]:
     """Return the span of the line with a supertype, without surrounding white space."""
     low = max(0, at - _LONGEST_EVIDENCE)
     first = text.rfind("\n", low, at) + 1 or low

@@ -17,7 +17,7 @@ from importlib.resources import files
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, get_syntax_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
@@ -309,7 +309,7 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
     for grammar in language.grammars:
         if grammar.where is not None and grammar.where.search(text) is None:
             continue
-        tree = syntax_tree(text, grammar.module, grammar.function)
+        tree = get_syntax_tree(text, grammar.module, grammar.function)
         if first is None:
             first = tree, grammar
         if not tree.has_errors:
@@ -369,18 +369,20 @@ def _read_definition(
     language: TagLanguage,
 ) -> _FoundDefinition | None:
     name_node = captures["name"][0] if captures.get("name") else None
-    if name_node is None or not (name := _normalize_name(_end_of_text(tree, name_node), language)):
+    if name_node is None or not (
+        name := _normalize_name(_get_end_of_text(tree, name_node), language)
+    ):
         return None
     if owner := captures.get("owner"):
-        name = f"{_end_of_text(tree, owner[0])[:_LONGEST_NAME]}::{name}"
+        name = f"{_get_end_of_text(tree, owner[0])[:_LONGEST_NAME]}::{name}"
     last = (captures.get("end") or [node])[-1]
     return _FoundDefinition(
-        *(tree.start(node), tree.end(last), node.start_point.row + 1, _last_line(last)),
+        *(tree.start(node), tree.end(last), node.start_point.row + 1, _get_last_line_number(last)),
         *(tree.start(name_node), tree.end(name_node), kind, name),
     )
 
 
-def _last_line(node: Node) -> int:
+def _get_last_line_number(node: Node) -> int:
     """Return the number of a node's last line, counted from 1, without its final newline."""
     end = node.end_point
     return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
@@ -401,9 +403,11 @@ def _read_references(
     """Yield the references in a match, each with the offset of its name."""
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
-    receiver = _receiver_name(_end_of_text(tree, receivers[-1])) if receivers else ""
+    receiver = _get_receiver_name(_get_end_of_text(tree, receivers[-1])) if receivers else ""
     for name_node in captures.get("name", ()):
-        name = _end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
+        name = (
+            _get_end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
+        )
         if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
             line = name_node.start_point.row + 1
             yield tree.start(name_node), TagReference(named, name, line, receiver)
@@ -423,7 +427,7 @@ def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLangua
     return TagSupertype(named, _normalize_name(written, language), start, end)
 
 
-def _end_of_text(tree: SyntaxTree, node: Node) -> str:
+def _get_end_of_text(tree: SyntaxTree, node: Node) -> str:
     """Return the last characters of a node's text.
 
     Reading the whole text of each nested node would take quadratic time.
@@ -432,7 +436,7 @@ def _end_of_text(tree: SyntaxTree, node: Node) -> str:
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 
 
-def _receiver_name(written: str) -> str:
+def _get_receiver_name(written: str) -> str:
     """Return the last name in an expression: `AccessTokens` for `store.AccessTokens()`."""
     plain = written
     for _ in range(5):

@@ -9,7 +9,7 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import add_rest_units
-from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
+from rag_assets.systems.code_memory.settings.entries import ITEM, read_yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 from rag_assets.systems.code_memory.symbols.names import FILE, RUN
 
@@ -42,7 +42,7 @@ def read_markdown(text: str) -> CodeText:
     - `mentions` {name, what}: a name in a code span or link; `what` is path, symbol, route or name.
     """
     sections = _find_sections(text)
-    facts = [*_iter_front_matter_facts(text), *_mention_facts(text, sections)]
+    facts = [*_iter_front_matter_facts(text), *_iter_mention_facts(text, sections)]
     return CodeText(add_rest_units(text, sections), sort_facts(facts))
 
 
@@ -81,7 +81,7 @@ def _extend_sections(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator
 
 def _iter_lines_outside_code(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines outside code fences and front matter, with their offsets."""
-    at, fence = _front_matter_end(text), ""
+    at, fence = _find_front_matter_end(text), ""
     for line in text[at:].splitlines(keepends=True):
         mark = _FENCE.match(line)
         if fence:
@@ -108,7 +108,7 @@ def _find_headings(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _find_sections(text: str) -> list[Unit]:
-    """Return sections down to _SECTION_LEVEL, each named by its heading and all headings above."""
+    """Return sections down to _SECTION_LEVEL, named by their heading and the headings above."""
     headings = [heading for heading in _find_headings(text) if heading[1] <= _SECTION_LEVEL]
     units: list[Unit] = []
     above: list[tuple[int, str]] = []
@@ -123,7 +123,7 @@ def _find_sections(text: str) -> list[Unit]:
     return units
 
 
-def _front_matter_end(text: str) -> int:
+def _find_front_matter_end(text: str) -> int:
     """Return the offset after the front matter; 0 if there is none."""
     if not text.startswith(("---\n", "---\r\n")):
         return 0
@@ -134,8 +134,8 @@ def _front_matter_end(text: str) -> int:
 
 def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
     """Yield a fact `applies_to` with the globs of files that a rule's front matter names."""
-    end = _front_matter_end(text)
-    entries, _ = yaml_entries(text[:end]) if end else ((), True)
+    end = _find_front_matter_end(text)
+    entries, _ = read_yaml_entries(text[:end]) if end else ((), True)
     keys = {entry.path[0]: entry.value for entry in entries if len(entry.path) == 1 and entry.value}
     globs = [part.strip() for part in (keys.get("globs") or keys.get("paths") or "").split(",")]
     globs = [glob.strip("\"'") for glob in globs]
@@ -147,7 +147,7 @@ def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
         yield Fact("applies_to", 0, min(end, 1_000), "", values)
 
 
-def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
+def _iter_mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     starts = [section.start for section in sections]
     for at, line in _iter_lines_outside_code(text):
         for found in _SPAN.finditer(line):
@@ -159,7 +159,7 @@ def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
 
 
 def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
-    """Return the name in a code span or link, and its kind (`what`); None for any other text."""
+    """Return a name in a code span or link, and its kind (`what`); else None."""
     link = found["link"]
     if link is not None:
         path = link.partition("#")[0]

@@ -71,7 +71,9 @@ class SyntaxTree:
         self.gave_up = tree is None
         self.root: Node = (tree or parser.parse(b"")).root_node
         self._ascii = len(data) == len(text)
-        self._bytes, self._characters = ([], []) if self._ascii else _multibyte_offsets(text)
+        self._bytes, self._characters = (
+            ([], []) if self._ascii else _compute_multibyte_offsets(text)
+        )
 
     @property
     def has_errors(self) -> bool:
@@ -80,32 +82,32 @@ class SyntaxTree:
 
     def start(self, node: Node) -> int:
         """Return the character offset of the start of a node."""
-        return self.offset(node.start_byte)
+        return self.get_character_offset(node.start_byte)
 
     def end(self, node: Node) -> int:
         """Return the character offset of the end of a node, which is after its last character."""
-        return self.offset(node.end_byte)
+        return self.get_character_offset(node.end_byte)
 
-    def offset(self, byte: int) -> int:
+    def get_character_offset(self, byte: int) -> int:
         """Return the character offset of a byte offset."""
         if self._ascii:
             return byte
         at = bisect_right(self._bytes, byte) - 1
         return self._characters[at] + byte - self._bytes[at]
 
-    def node_text(self, node: Node | None) -> str:
+    def get_node_text(self, node: Node | None) -> str:
         """Return the text of a node; "" for None."""
         return "" if node is None else self.text[self.start(node) : self.end(node)]
 
-    def field(self, node: Node, name: str) -> str:
+    def get_field_text(self, node: Node, name: str) -> str:
         """Return the text of a field of a node; "" if the node has no such field."""
-        return self.node_text(node.child_by_field_name(name))
+        return self.get_node_text(node.child_by_field_name(name))
 
-    def line(self, node: Node | None) -> str:
+    def get_short_text(self, node: Node | None) -> str:
         """Return the first 200 characters of a node in one line; "" for None."""
-        return " ".join(self.node_text(node)[:_LINE].split())
+        return " ".join(self.get_node_text(node)[:_LINE].split())
 
-    def fact(
+    def build_fact(
         self,
         kind: str,
         node: Node,
@@ -118,7 +120,7 @@ class SyntaxTree:
         last = end if longest is None else min(end, start + longest)
         return Fact(kind, start, last, symbol, values)
 
-    def nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
+    def find_nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
         """Return the nodes of these types in the order of the text, outer nodes first.
 
         Args:
@@ -162,17 +164,17 @@ class SyntaxTree:
 
 
 @lru_cache(maxsize=2)
-def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
+def get_syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
     """Return the tree of a text, from a cache through which all readers of a file share it.
 
-    Call `syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
-    text.
+    Call `get_syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of
+    its text.
     """
     return SyntaxTree(text, module, function)
 
 
 def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
-    """Yield a node and all nodes within it, in order; not the children of nodes of types `into`."""
+    """Yield a node and all nodes within it, in order, but no children of nodes of types `into`."""
     todo = [node]
     while todo:
         at = todo.pop()
@@ -186,17 +188,17 @@ def is_comment(node: Node) -> bool:
     return node.type in _COMMENTS
 
 
-def code_children(node: Node) -> list[Node]:
+def list_code_children(node: Node) -> list[Node]:
     """Return the named children of a node, without comments."""
     return [child for child in node.named_children if not is_comment(child)]
 
 
-def first_child(node: Node) -> Node | None:
+def get_first_child(node: Node) -> Node | None:
     """Return the first named child of a node; None if there is none."""
     return node.named_children[0] if node.named_child_count else None
 
 
-def field_children(node: Node, name: str) -> list[Node]:
+def list_field_children(node: Node, name: str) -> list[Node]:
     """Return the named children of a field of a node; empty if the node has no such field."""
     inner = node.child_by_field_name(name)
     return [] if inner is None else inner.named_children
@@ -228,7 +230,7 @@ def _parse_within_limit(
         return None
 
 
-def _multibyte_offsets(text: str) -> tuple[list[int], list[int]]:
+def _compute_multibyte_offsets(text: str) -> tuple[list[int], list[int]]:
     """Return byte and character offsets after each multi-byte character, starting with (0, 0)."""
     at_bytes, at_characters = [0], [0]
     byte = 0
@@ -273,11 +275,11 @@ def _split_paragraphs(text: str, start: int, end: int) -> Iterator[Unit]:
 def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
     """Return units that cover a text, each with the ends of statements (`cuts`) within it."""
     whole = add_rest_units(text, _extend_to_closing_brackets(text, units))
-    return tuple(replace(unit, cuts=cuts_within(cuts, unit)) for unit in whole)
+    return tuple(replace(unit, cuts=select_cuts_within(cuts, unit)) for unit in whole)
 
 
 def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Unit]:
-    """Yield units extended by the closing brackets after them; no chunk is then only a bracket."""
+    """Yield units extended by closing brackets after them, so that no chunk is only a bracket."""
     for index, unit in enumerate(units):
         last = units[index + 1].start if index + 1 < len(units) else len(text)
         closing = _CLOSING.match(text, unit.end, last)
@@ -292,13 +294,13 @@ def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Un
         yield replace(unit, end=unit.end + len(text[unit.end : end].rstrip()))
 
 
-def cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
-    """Return those of the ascending offsets `cuts` that lie inside a unit."""
+def select_cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
+    """Return the offsets among the ascending `cuts` that lie inside a unit."""
     return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
 
 
-def first_comment(node: Node) -> Node:
-    """Return the first comment of the block directly above a node, or else the node."""
+def find_first_comment(node: Node) -> Node:
+    """Return the first of the comments directly above a node; without comments, the node."""
     first = node
     before = node.prev_sibling
     while before is not None and is_comment(before):
@@ -312,7 +314,7 @@ def first_comment(node: Node) -> Node:
     return first
 
 
-def end_with_comment(tree: SyntaxTree, node: Node) -> int:
+def find_end_with_comment(tree: SyntaxTree, node: Node) -> int:
     """Return the end of a node, including a comma and comments that follow on the same line."""
     last, following = node, node.next_sibling
     if following is not None and following.type == ",":

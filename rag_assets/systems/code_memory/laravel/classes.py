@@ -157,7 +157,7 @@ class _Class:
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
-    """Return what find_source_types reads of a file's facts, as values that can be compared."""
+    """Return the part of a file's facts that find_source_types reads, as comparable values."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
@@ -177,8 +177,8 @@ def is_read_fact(fact: Fact) -> bool:
 def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     """Return the source type of each class that has one, by path and qualified name.
 
-    A class gets its type from its ancestors, else from its use, else from its path. A class that
-    extends any other framework class has no type, whatever its path. Ancestors may form a circle.
+    A class gets its type from its ancestors, else from how it is used, else from its path. A class
+    that extends any other framework class gets no type from its path. Ancestors may form a circle.
     """
     facts = [fact for file in files for fact in file.facts if fact.kind in _DECIDING]
     used: dict[str, SourceType] = {}
@@ -202,7 +202,7 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
             # Routes may run methods of traits next to controllers; other traits have no type.
             type_ = path_type if path_type == "controller" else None
         else:
-            above = set(_list_ancestors(name, classes))
+            above = set(_iter_ancestors(name, classes))
             type_ = next((_BASES[base] for base in _BASES if base in above), used.get(name))
             if type_ is None and not any(base.startswith(_OTHERS) for base in above):
                 is_job = _QUEUED in above and path_type not in _NEVER_JOBS
@@ -236,7 +236,7 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     return classes
 
 
-def _list_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
+def _iter_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
     seen, todo = {name}, [name]
     while todo:
         class_ = classes.get(todo.pop())

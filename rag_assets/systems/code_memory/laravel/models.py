@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.tree import first_child, iter_descendants
+from rag_assets.systems.code_memory.languages.tree import get_first_child, iter_descendants
 from rag_assets.systems.code_memory.laravel.inflection import (
     class_basename,
     joining_table,
@@ -73,19 +73,19 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
         "trait": class_like.role == _TRAIT,
         "abstract": class_like.abstract,
     }
-    table = class_like.property("table")
+    table = class_like.find_property("table")
     evidence = table.node if table is not None else None
     value = reader.read_value(table.value, NameScope(class_like)) if table else None
-    method = class_like.method("getTable")
+    method = class_like.find_method("getTable")
     body = method.body.named_children if method is not None and method.body is not None else ()
     statement = next((node for node in body if node.type == "return_statement"), None)
-    returned = first_child(statement) if statement is not None else None
+    returned = get_first_child(statement) if statement is not None else None
     if returned is not None:
         scope = reader.build_scope(class_like, "getTable")
         evidence, value = returned, reader.read_value(returned, scope)
     if evidence is not None and value is not None:
         values["table"] = _to_json(value)
-        return tree.fact("eloquent_class", evidence, class_like.name, values)
+        return tree.build_fact("eloquent_class", evidence, class_like.name, values)
     start, end = tree.start(class_like.node), tree.end(class_like.node)
     if class_like.body is not None:
         end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
@@ -98,7 +98,7 @@ def _iter_relation_facts(
     symbol = f"{class_like.name}::{method.name}"
     read_nodes = set[int]()
     for node in iter_descendants(method.body, into=_INNER) if method.body is not None else ():
-        chain = reader.source.chain(node) if node.type == "member_call_expression" else None
+        chain = reader.source.parse_chain(node) if node.type == "member_call_expression" else None
         if chain is None or node.id in read_nodes:
             continue
         read_nodes.update(call.node.id for call in chain.calls)
@@ -109,10 +109,12 @@ def _iter_relation_facts(
         arguments = {
             name: _to_json(value)
             for position, name in enumerate(_PARAMETERS[call.name])
-            if (value := reader.read_value(call.argument(position, name), scope)) is not None
+            if (value := reader.read_value(call.get_argument(position, name), scope)) is not None
         }
         values = {"class": class_like.name, "name": method.name, "kind": call.name}
-        yield reader.tree.fact("relation", chain.node, symbol, {**values, "arguments": arguments})
+        yield reader.tree.build_fact(
+            "relation", chain.node, symbol, {**values, "arguments": arguments}
+        )
 
 
 def _to_json(value: Any) -> Any:
@@ -142,7 +144,7 @@ class EloquentModel:
 
     Attributes:
         table: its table; "" for an abstract class, or if it is computed.
-        how: whether the class or an ancestor states the table, or Laravel's convention names it.
+        how: "stated" if the class or an ancestor states the table, else "convention".
         relations: its own relations, then the inherited ones.
     """
 
@@ -219,7 +221,7 @@ class _ModelClasses:
         )
 
     def _find_table(self, name: str) -> str:
-        """Return the table of a class: stated, or by convention; "" if it is computed."""
+        """Return the table of a class: stated, or by convention; "" if known only at run time."""
         statement = self._find_stated_table(name)
         if statement is None:
             pivot = class_basename(self.list_ancestors(name)[-1]) in _PIVOTS

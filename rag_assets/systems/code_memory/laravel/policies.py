@@ -2,7 +2,7 @@
 
 | kind | symbol | values |
 |---|---|---|
-| uses_middleware | the enclosing definition | name: a class or a name; alias: or group |
+| uses_middleware | the enclosing definition | name: a class or a name; alias: alias or group |
 | guards | a controller | name, methods: guarded methods; an empty list means all methods |
 """
 
@@ -17,7 +17,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import OR, ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.types import NAMED
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, Value, list_arguments
-from rag_assets.systems.code_memory.languages.tree import Node, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.inflection import snake
 from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute
@@ -25,8 +25,8 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
     RESOURCE_ABILITIES,
-    method_of_ability,
-    tried_policies,
+    get_method_of_ability,
+    iter_tried_policies,
 )
 
 CHECKS: Final = frozenset(
@@ -58,22 +58,22 @@ _Statement: TypeAlias = tuple[str, _Values]
 
 
 def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield a statement for each ability that a call checks, with the subject of the check.
+    """Yield a statement for each ability that a call checks; it states the subject, too.
 
     The subject is a class, or a variable with an object. If the subject is the only argument, the
     ability follows from the enclosing method.
     """
     # The first argument of `authorizeForUser` is the user whose abilities are checked.
     skipped = int(call.name.lower() == "authorizeforuser")
-    first, second = call.argument(skipped), call.argument(skipped + 1)
-    stated = source.value(first)
+    first, second = call.get_argument(skipped), call.get_argument(skipped + 1)
+    stated = source.read_value(first)
     is_subject = first is not None and first.type == "variable_name"
     is_class = isinstance(stated, str) and "\\" in stated
     is_only_subject = second is None and (is_subject or is_class)
     subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
-    subject_value = source.value(subject)
+    subject_value = source.read_value(subject)
     model = subject_value if isinstance(subject_value, str) else ""
-    variable = source.tree.node_text(subject)
+    variable = source.tree.get_node_text(subject)
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
     for ability in stated if isinstance(stated, list) else [stated]:
@@ -89,10 +89,10 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     if node is None or node.type != "class_constant_access_expression":
         return ""
     scope, name = node.named_children[0], node.named_children[-1]
-    if isinstance(source.value(node), str) or scope.type not in NAMED:
+    if isinstance(source.read_value(node), str) or scope.type not in NAMED:
         return ""
-    owner = source.class_name(source.tree.node_text(scope), node)
-    return f"{owner}::{source.tree.node_text(name)}"
+    owner = source.resolve_class_name(source.tree.get_node_text(scope), node)
+    return f"{owner}::{source.tree.get_node_text(name)}"
 
 
 def _get_subject(node: Node | None) -> Node | None:
@@ -100,12 +100,12 @@ def _get_subject(node: Node | None) -> Node | None:
     if node is None or node.type != "array_creation_expression":
         return node
     items = [child for child in node.named_children if child.type in _LISTS]
-    return first_child(items[0]) if items else None
+    return get_first_child(items[0]) if items else None
 
 
 def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the checks that `authorizeResource` adds to the methods of a controller."""
-    model = source.value(call.argument(0))
+    model = source.read_value(call.get_argument(0))
     for method, ability in RESOURCE_ABILITIES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
@@ -114,13 +114,13 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the abilities that a call defines on a gate, each with the method that decides it."""
     if call.name.lower() not in {"define", "resource"}:
         return
-    name, action = (source.value(call.argument(at)) for at in (0, 1))
+    name, action = (source.read_value(call.get_argument(at)) for at in (0, 1))
     if not isinstance(name, str) or not name:
         return
     if call.name.lower() == "define":
         yield "defines_ability", {"ability": name, "answers": _find_deciding_method(action)}
     elif isinstance(action, str):
-        stated = source.value(call.argument(2))
+        stated = source.read_value(call.get_argument(2))
         methods = stated if isinstance(stated, dict) else {name: name for name in _OF_GATES}
         for ability, method in methods.items():
             if isinstance(method, str):
@@ -173,14 +173,14 @@ class Policies:
 
     def find_policy(self, model: str) -> str:
         """Return a model's policy: mapped explicitly, else by convention, else ""."""
-        candidates = filter(self._inheritance.is_declared, tried_policies(model))
+        candidates = filter(self._inheritance.is_declared, iter_tried_policies(model))
         return self._mapped.get(model) or next(candidates, "")
 
     def find_check(self, route: LaravelRoute, middleware: str) -> tuple[str, str, bool] | None:
-        """Return the policy that one middleware of a route checks; None if it is unknown.
+        """Return the policy that a middleware of a route checks; None if it is unknown.
 
         The result is the policy's class, the method that decides, and whether a policy map names
-        the policy. For an ability that a gate defines, it is "", the ability's node and true.
+        the policy. For an ability of a gate, the result is "", the node of the ability and True.
 
         Args:
             middleware: the middleware as the route states it: `can:send,invoice`.
@@ -191,7 +191,7 @@ class Policies:
         ability, *subjects = (part.strip() for part in parameters.split(","))
         model = self._find_bound_class(route, subjects[0]) if subjects else ""
         policy = self.find_policy(model) if model else ""
-        method = method_of_ability(ability)
+        method = get_method_of_ability(ability)
         is_defined = ability in self._abilities
         if policy and (not is_defined or self._inheritance.find_method(policy, method)):
             return policy, f"{policy}::{method}", model in self._mapped
@@ -239,7 +239,7 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
     if "iddleware" not in source.text:
         return
     for class_ in source.classes:
-        constructor, listing = class_.method("__construct"), class_.method("middleware")
+        constructor, listing = class_.find_method("__construct"), class_.find_method("middleware")
         guards: list[_Guards] = []
         if constructor is not None:
             guards += _iter_constructor_guards(source, constructor)
@@ -251,7 +251,7 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
                 alias = name.partition(":")[0].lstrip("\\")
                 if alias:
                     values = {"name": alias, "methods": methods}
-                    yield source.tree.fact("guards", node, class_.name, values)
+                    yield source.tree.build_fact("guards", node, class_.name, values)
 
 
 def _find_guarded_methods(
@@ -268,14 +268,14 @@ def _find_guarded_methods(
 def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield the middleware that a constructor adds: `$this->middleware('auth')->only('store')`."""
     read_nodes: set[int] = set()
-    for node in source.tree.nodes(_STATING, method.body) if method.body is not None else ():
-        chain = None if node.id in read_nodes else source.chain(node)
+    for node in source.tree.find_nodes(_STATING, method.body) if method.body is not None else ():
+        chain = None if node.id in read_nodes else source.parse_chain(node)
         if chain is None:
             continue
         read_nodes.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
-            names = list_strings(source, chain.calls[0].argument(0, "middleware"))
-            limits = (chain.call(name) for name in ("only", "except"))
+            names = list_strings(source, chain.calls[0].get_argument(0, "middleware"))
+            limits = (chain.find_call(name) for name in ("only", "except"))
             arguments = (call.arguments if call is not None else () for call in limits)
             only, without = (
                 [text for item in items for text in list_strings(source, item.value)]
@@ -291,7 +291,7 @@ def _iter_listed_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """
     if method.body is None:
         return
-    returned = source.tree.nodes(_RETURNS, method.body)
+    returned = source.tree.find_nodes(_RETURNS, method.body)
     listed = returned[0].named_children[:1] if len(returned) == 1 else ()
     for array in listed:
         for entry in array.named_children if array.type == "array_creation_expression" else ():
@@ -305,18 +305,18 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type != "object_creation_expression":
         yield list_strings(source, node), (), (), node
         return
-    written = source.tree.node_text(node.named_children[0]) if node.named_children else ""
-    if not written or source.class_name(written, node) != _MIDDLEWARE:
+    written = source.tree.get_node_text(node.named_children[0]) if node.named_children else ""
+    if not written or source.resolve_class_name(written, node) != _MIDDLEWARE:
         return
     call = Call("", list_arguments(source.tree, node), node)
     names = enumerate(("middleware", "only", "except"))
-    first, only, without = (list_strings(source, call.argument(at, name)) for at, name in names)
+    first, only, without = (list_strings(source, call.get_argument(at, name)) for at, name in names)
     yield first, only, without, node
 
 
 def list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the strings in an expression: a string or a list; computed strings are left out."""
-    value = source.value(node) if node is not None else None
+    value = source.read_value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
     return [item for item in listed if isinstance(item, str)]
 
@@ -324,7 +324,8 @@ def list_strings(source: PhpSource, node: Node | None) -> list[str]:
 def read_kernel(value: object) -> Iterator[_Statement]:
     """Yield statements for the middleware in a property of a kernel.
 
-    The property lists classes, or classes and names by alias or group.
+    The property is a list of classes, a map from alias to class, or a map from group to its
+    classes and aliases.
     """
     items = value if isinstance(value, dict) else {"": value}
     for key, names in items.items():
@@ -343,12 +344,12 @@ def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Stateme
     alias: Value = None
     added: list[Node | None] = []
     if on_configuration and name == "alias":
-        yield from read_kernel(source.value(call.argument(0, "aliases")))
+        yield from read_kernel(source.read_value(call.get_argument(0, "aliases")))
     elif on_configuration and name in _GROUPS:
         alias = name
-        added = [call.argument(at, kind) for at, kind in enumerate(("append", "prepend"))]
+        added = [call.get_argument(at, kind) for at, kind in enumerate(("append", "prepend"))]
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
-        alias, added = source.value(call.argument(0)), [call.argument(1)]
+        alias, added = source.read_value(call.get_argument(0)), [call.get_argument(1)]
     if isinstance(alias, str):
         for node in added:
             yield from (_build_name_statement(alias, text) for text in list_strings(source, node))
@@ -377,11 +378,11 @@ def resolve_middleware(
             if fact.kind == "uses_middleware" and fact.values.get("alias"):
                 entries.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
     entries = {**defaults, **entries}
-    classes_by_name = {name: tuple(dict.fromkeys(_list_classes(name, entries))) for name in entries}
+    classes_by_name = {name: tuple(dict.fromkeys(_iter_classes(name, entries))) for name in entries}
     return {name: classes for name, classes in classes_by_name.items() if classes}
 
 
-def _list_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _iter_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
     todo, seen = [name], set[str]()
     while todo:
         entry = todo.pop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.systems.code_memory.languages.php import facts, origins
-from rag_assets.systems.code_memory.languages.php.facts import list_setting_facts, list_units
+from rag_assets.systems.code_memory.languages.php.facts import iter_setting_facts, list_units
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel import statements
 from rag_assets.systems.code_memory.laravel.models import list_model_facts
@@ -18,14 +18,14 @@ def read(text: str) -> CodeText:
     source = PhpSource(text)
     bodies = origins.OriginFinders(source)
     all_facts = (
-        *facts.list_facts(source),
-        *statements.list_facts(source, bodies),
-        *origins.origin_facts(source, bodies),
+        *facts.iter_facts(source),
+        *statements.iter_facts(source, bodies),
+        *origins.iter_origin_facts(source, bodies),
         *list_schema_facts(source),
         *list_model_facts(source),
         *iter_guard_facts(source),
-        *routes.list_facts(source),
-        *list_setting_facts(source),
+        *routes.iter_facts(source),
+        *iter_setting_facts(source),
     )
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
     return CodeText(list_units(source), sort_facts(all_facts), notes)

@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
     find_policy_method,
-    method_of_ability,
+    get_method_of_ability,
 )
 
 Form: TypeAlias = Literal["one", "query", "many"]
@@ -37,7 +37,7 @@ def _load_methods_by_form() -> Mapping[str, frozenset[str]]:
 
 
 def find_result_form(form: Form, name: str) -> Form | None:
-    """Return the form of an Eloquent method's result; None for other results than models."""
+    """Return the form of an Eloquent method's result; None if the result is not about models."""
     name, methods = name.lower(), _load_methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
@@ -69,7 +69,7 @@ class Receiver:
 
     Attributes:
         form: an object of the class, a query for objects, or several objects.
-        is_aside: whether it is not the model that a method is about: it comes from the signed-in
+        is_aside: whether a method is mainly about other objects: this one comes from the signed-in
             user, from a property, from a function, or from a class that is not a model.
     """
 
@@ -358,7 +358,7 @@ class FollowedStatements:
         for model in self._receivers.list_classes(fact.values["of"]):
             yield "authorizes", model
             policy = self._policies.find_policy(model)
-            name = method_of_ability(ability) if ability else find_policy_method(fact)
+            name = get_method_of_ability(ability) if ability else find_policy_method(fact)
             declaration = self._inheritance.find_method(policy, name) if policy and name else None
             if declaration is not None:
                 yield "authorizes", declaration.symbol

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static, iter_elements
-from rag_assets.systems.code_memory.languages.tree import Node, first_child, iter_descendants
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child, iter_descendants
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -48,14 +48,14 @@ _NONE: Final = object()
 def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     """Return the statement that returns a file's settings, with `values` and `untold`, or None.
 
-    Translation files also return arrays, but they do not read the environment. From a file that
-    does not read it, only values that routes and tables may depend on are included, and no strings
-    of several words.
+    Translation files also return arrays, but they do not read the environment. If a file does not
+    read the environment, only values on which routes and tables may depend are included, without
+    strings of several words.
     """
     if "return" not in source.text:
         return None
-    returned = next((n for n in source.statements() if n.type == "return_statement"), None)
-    array = None if returned is None else first_child(returned)
+    returned = next((n for n in source.iter_statements() if n.type == "return_statement"), None)
+    array = None if returned is None else get_first_child(returned)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
     leaves = dict(islice(_iter_leaves(source, array, reads_env="env(" in source.text), _MOST))
@@ -73,7 +73,7 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
     while todo:
         prefix, array_at, depth = todo.popleft()
         for key, value in iter_elements(array_at):
-            name = source.value(key) if key is not None else None
+            name = source.read_value(key) if key is not None else None
             if not isinstance(name, str):
                 continue
             if _PRIVATE.search(name):
@@ -85,7 +85,7 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
             is_class = value.type == "class_constant_access_expression" and (
-                source.tree.node_text(value).endswith("::class")
+                source.tree.get_node_text(value).endswith("::class")
             )
             of_routes_or_tables = _OF_ROUTES_AND_TABLES.search(prefix + name) is not None
             may_matter = of_routes_or_tables or value.type == "boolean" or is_class
@@ -100,7 +100,7 @@ def _read_value(source: PhpSource, node: Node) -> Any:
     default = _read_env_default(source, node)
     if default is not _NONE:
         return default
-    value = source.value(node)
+    value = source.read_value(node)
     if value is COMPUTED or not is_static(value):
         return _read_expression(source, node)
     if isinstance(value, dict):
@@ -113,10 +113,10 @@ def _read_env_default(source: PhpSource, node: Node) -> Any:
     """Return the default in `env(NAME, default)`; _NONE for any other expression."""
     if node.type != "function_call_expression":
         return _NONE
-    chain = source.chain(node)
+    chain = source.parse_chain(node)
     if chain is None or chain.calls[0].name.lstrip("\\").lower() != "env":
         return _NONE
-    name, default = (source.value(chain.calls[0].argument(index)) for index in (0, 1))
+    name, default = (source.read_value(chain.calls[0].get_argument(index)) for index in (0, 1))
     if not isinstance(name, str) or isinstance(default, list | dict):
         return _NONE
     if _PRIVATE.search(name) and not _PUBLIC_NAMES.search(name):
@@ -128,7 +128,7 @@ def _read_env_default(source: PhpSource, node: Node) -> Any:
 
 def _read_expression(source: PhpSource, node: Node) -> Json:
     """Return an expression of function calls such as `explode(',', env('HOSTS'))`; else _NONE."""
-    if _PRIVATE.search(source.tree.node_text(node)):
+    if _PRIVATE.search(source.tree.get_node_text(node)):
         return _NONE
     expression = Expressions(source, lambda _: 0).read(node, runs=False)
     is_computed = isinstance(expression, dict) and expression["of"] in {"chain", "join", "array"}
@@ -141,9 +141,9 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
     The list may be merged with Laravel's own.
     """
     names = dict.fromkeys(
-        source.class_name(source.tree.node_text(node.named_children[0]), node)
+        source.resolve_class_name(source.tree.get_node_text(node.named_children[0]), node)
         for key, value in iter_elements(array)
-        if key is None or source.value(key) == "providers"
+        if key is None or source.read_value(key) == "providers"
         for node in iter_descendants(value)
         if node.type == "class_constant_access_expression"
     )

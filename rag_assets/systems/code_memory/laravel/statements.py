@@ -31,11 +31,11 @@ from rag_assets.systems.code_memory.languages.php.source import (
     Property,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
-    class_of_creation,
     find_variable_types,
+    get_class_of_creation,
 )
 from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
-from rag_assets.systems.code_memory.languages.sql import tables_in_sql
+from rag_assets.systems.code_memory.languages.sql import list_tables_in_sql
 from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.policies import (
     CHECKS,
@@ -71,10 +71,10 @@ def _iter_query_statements(source: PhpSource, call: Call) -> Iterator[_Statement
     name = call.name.lower()
     if name in _RAW:
         yield from _iter_sql_statements(source, call)
-    table = source.value(call.argument(0)) if name in _JOINS else None
+    table = source.read_value(call.get_argument(0)) if name in _JOINS else None
     if not isinstance(table, str):
         return
-    condition = call.argument(1)
+    condition = call.get_argument(1)
     # A `join` with one or two arguments may be one that joins strings.
     is_closure = condition is not None and condition.type in CLOSURES
     is_query = name != "join" or len(call.arguments) > _PAIR or is_closure
@@ -118,12 +118,12 @@ _DEFERRED: Final = frozenset({"authorizes_of", "dispatches_of"})
 _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
-def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
+def iter_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     """Yield the Laravel facts of a file, in no particular order."""
     for class_ in source.classes:
         for property_ in class_.properties:
             for kind, values in _iter_statements_of_property(source, property_):
-                yield source.tree.fact(kind, property_.node, class_.name, values)
+                yield source.tree.build_fact(kind, property_.node, class_.name, values)
     names = _Enclosing(source)
     methods = {
         f"{class_.name}::{m.name}": (m, class_) for class_ in source.classes for m in class_.methods
@@ -143,7 +143,7 @@ def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
                     types = get_types(symbol)
                     statements = [*_resolve_object(kind, values, types, bodies.find(symbol))]
                 for resolved_kind, resolved_values in statements:
-                    yield source.tree.fact(resolved_kind, call.node, symbol, resolved_values)
+                    yield source.tree.build_fact(resolved_kind, call.node, symbol, resolved_values)
 
 
 def _resolve_object(
@@ -164,8 +164,8 @@ def _resolve_object(
 def _find_chains(source: PhpSource) -> Iterator[Chain]:
     """Yield the chains of calls in a file in order; each chain only as a whole."""
     read_nodes: set[int] = set()
-    for node in source.tree.nodes(_CALLS):
-        chain = None if node.id in read_nodes else source.chain(node)
+    for node in source.tree.find_nodes(_CALLS):
+        chain = None if node.id in read_nodes else source.parse_chain(node)
         if chain is not None:
             read_nodes.update(call.node.id for call in chain.calls)
             yield chain
@@ -174,7 +174,7 @@ def _find_chains(source: PhpSource) -> Iterator[Chain]:
 def _iter_statements_of_property(source: PhpSource, property_: Property) -> Iterator[_Statement]:
     if property_.name not in {"listen", "policies", *_KERNEL, *_BINDINGS}:
         return
-    value = source.value(property_.value)
+    value = source.read_value(property_.value)
     if property_.name in _KERNEL:
         yield from read_kernel(value)
         return
@@ -197,7 +197,7 @@ def _iter_statements_of_call(
     yield from read_names(source, chain, call)
     name = call.name.lower()
     if chain.static:
-        owner = source.class_name(chain.root, call.node)
+        owner = source.resolve_class_name(chain.root, call.node)
         facade = owner.removeprefix(_FACADES)
         readers = _BY_FACADE if first else _BY_RESULT_OF_FACADE
         if facade in readers:
@@ -205,7 +205,7 @@ def _iter_statements_of_call(
         elif first and name in _OF_CLASS:
             yield "dispatches", {"name": owner}
         elif first and name == "observe":
-            for observer in list_strings(source, call.argument(0)):
+            for observer in list_strings(source, call.get_argument(0)):
                 yield "observes", {"model": owner, "observer": observer}
     elif not chain.root and first:
         yield from _BY_FUNCTION.get(name.rpartition("\\")[2], _read_nothing)(source, call)
@@ -230,13 +230,13 @@ def _read_nothing(_source: PhpSource, _call: Call) -> Iterator[_Statement]:
 
 
 def _iter_listener_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    for event in list_strings(source, call.argument(0)):
-        for listener in list_strings(source, call.argument(1))[:1]:
+    for event in list_strings(source, call.get_argument(0)):
+        for listener in list_strings(source, call.get_argument(1))[:1]:
             yield "listens_to", {"event": event, "listener": _strip_class(listener)}
 
 
 def _iter_policy_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    model, policy = source.value(call.argument(0)), source.value(call.argument(1))
+    model, policy = source.read_value(call.get_argument(0)), source.read_value(call.get_argument(1))
     if isinstance(model, str) and isinstance(policy, str):
         yield "policy_of", {"model": model, "policy": policy}
 
@@ -250,35 +250,35 @@ def _iter_dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statem
         if node.type != "object_creation_expression":
             todo += reversed(node.named_children)
         # Arguments of a dispatched object's constructor are not dispatched themselves.
-        elif name := class_of_creation(source, node):
+        elif name := get_class_of_creation(source, node):
             yield "dispatches", {"name": name}
 
 
 def _iter_binding_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    name_node = call.argument(0)
-    abstract = source.value(name_node)
+    name_node = call.get_argument(0)
+    abstract = source.read_value(name_node)
     # A plain word that is not a class is an alias of a framework service.
     if name_node is None or name_node.type == "string" or not isinstance(abstract, str):
         return
-    concrete = abstract if call.argument(1) is None else source.value(call.argument(1))
+    concrete = abstract if call.get_argument(1) is None else source.read_value(call.get_argument(1))
     name = concrete if isinstance(concrete, str) else ""
     yield "binds", {"abstract": abstract, "concrete": name}
 
 
 def _iter_table_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    table = source.value(call.argument(0))
+    table = source.read_value(call.get_argument(0))
     if isinstance(table, str):
         yield "queries_table", {"table": table.split(" ")[0]}
 
 
 def _iter_sql_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    sql = source.value(call.argument(0))
-    for table in tables_in_sql(sql) if isinstance(sql, str) else ():
+    sql = source.read_value(call.get_argument(0))
+    for table in list_tables_in_sql(sql) if isinstance(sql, str) else ():
         yield "queries_table", {"table": table}
 
 
 def _iter_key_statements(kind: str, source: PhpSource, call: Call) -> Iterator[_Statement]:
-    key = source.value(call.argument(0))
+    key = source.read_value(call.get_argument(0))
     if isinstance(key, str) and key:
         yield kind, {"key": key}
 

@@ -97,7 +97,7 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
 
 
 def _count_steps(walk: WalkResult, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the column of each node, counted from the roots, and the relation that led to it.
+    """Return, by node, the column counted from the roots, and the relation that led to the node.
 
     A node reached against the direction of a relation is one column to the left.
     """
@@ -136,7 +136,7 @@ def _draw_lines(walk: WalkResult, boxes: Mapping[str, PictureBox]) -> Iterator[P
 
 
 def _shorten_name(name: str) -> str:
-    """Return the end of a long name, which says more than its start."""
+    """Return the end of a long name: the end says more than the start."""
     return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
 
 

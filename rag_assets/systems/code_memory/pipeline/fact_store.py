@@ -29,7 +29,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.storage.catalog.records.model import PushedRecord
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import (
     CodeDocument,
     DerivedRecords,
@@ -38,7 +38,10 @@ from rag_assets.systems.code_memory.catalog.derivations import (
 from rag_assets.systems.code_memory.catalog.relation_rows import build_rows, record_relations
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
+from rag_assets.systems.code_memory.derived.documents import (
+    derive_documents,
+    list_languages_to_read,
+)
 from rag_assets.systems.code_memory.derived.model import (
     INDEXES,
     MEDIA_TYPE,
@@ -119,7 +122,7 @@ class RelationDrift:
 def compare_relations(
     ctx: TenantContext, share: DailyShare, *, repairs: bool = False
 ) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents, with the lake's facts.
+    """Compare rows of a share of the texts, and all derived documents, with facts in the lake.
 
     Args:
         repairs: whether to repair the differences. The rows of a text are replaced in one
@@ -127,7 +130,7 @@ def compare_relations(
     """
     if not reads_code(ctx.tenant):
         return RelationDrift()
-    code = code_catalog(ctx.catalog)
+    code = get_code_catalog(ctx.catalog)
     compared = 0
     altered: list[str] = []
     for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hash_range), _BATCH):
@@ -161,7 +164,7 @@ def _find_differing_relations(
     readable = {key: media_type for key, media_type in media_types.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
     wanted = build_rows(ctx.ref, stated)
-    recorded = code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
+    recorded = get_code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
     return {
         key: stated.get(key, Relations((), ()))
         for key in readable
@@ -180,7 +183,7 @@ class CodeFacts:
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
         """Return the kinds of definitions in each document, by document."""
-        return code_catalog(ctx.catalog).kinds.get(ctx.ref.id, document_ids)
+        return get_code_catalog(ctx.catalog).kinds.get(ctx.ref.id, document_ids)
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
         """Return the source type of a chunk, such as controller or migration."""
@@ -207,7 +210,7 @@ class CodeFacts:
             return DerivedWork()
         due = find_due_sources(ctx.catalog, ctx.tenant, serving.number)
         records, labels = _derive_from_sources(ctx, serving.number, due)
-        code = code_catalog(ctx.catalog)
+        code = get_code_catalog(ctx.catalog)
         if labels:
             ctx.guard()
             code.kinds.record(ctx.ref, labels)
@@ -227,7 +230,7 @@ class CodeFacts:
         )
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-        """Return why routes and tables must be derived again; None if they are up to date."""
+        """Return why routes and tables must be derived again; None if they are current."""
         if find_due_sources(catalog, tenant, generation):
             return "routes and tables were derived from files that have changed since"
         return None
@@ -237,9 +240,9 @@ class CodeFacts:
         return source in get_derived_configs(tenant)
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
-        """Withdraw the routes and tables of a source, as former readers could still see them."""
+        """Withdraw the routes and tables of a source: former readers could still see them."""
         derived = get_derived_configs(ctx.tenant)[source].name
-        code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
+        get_code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
     def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
         """Repair relations and derived documents that differ from the facts in the lake."""
@@ -266,7 +269,7 @@ def _derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
     if serving is None:
         return []
     settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
-    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
+    indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
     texts = [(one.source, one.chunk_set_key) for one in indexed if one.source in settled]
     lost = ctx.lake.find_missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
@@ -281,7 +284,7 @@ def _derive_from_sources(
     if not fingerprints:
         return [], {}
     configs = get_derived_configs(ctx.tenant)
-    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
+    indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
     marks = {source: SourceMark(one, frozenset()) for source, one in fingerprints.items()}
@@ -292,12 +295,12 @@ def _derive_from_sources(
         signs, deciding = read_survey(ctx, documents)
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
-        languages = None if has_index else languages_read(signs, own)
+        languages = None if has_index else list_languages_to_read(signs, own)
         read = [d for d in documents if languages is None or get_language(d) in languages]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= find_changed_labels(documents, {**deciding, **files})
-        found = derived_documents([*files.values()], own) if files else Derivation((), ())
+        found = derive_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)
@@ -317,7 +320,7 @@ def _derive_from_sources(
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes among the documents of a repository resolve."""
+    """Return the references in those documents of a repository that are SCIP indexes."""
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [

@@ -28,7 +28,7 @@ from rag_assets.ingest.sources.model import parse_path
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import SliceWork, find_parsed_documents
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import (
     CodeDocument,
     Fingerprint,
@@ -40,11 +40,11 @@ from rag_assets.systems.code_memory.derived.documents import (
     READ_KINDS,
     SIGN_KINDS,
     find_source_types,
-    is_of_django,
-    keep_deciding,
-    languages_read,
+    keep_deciding_facts,
     list_deciding_facts,
+    list_languages_to_read,
     list_signs,
+    uses_django,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
 from rag_assets.systems.code_memory.relations.relations import Relations, build_relations
@@ -112,7 +112,7 @@ def _compare_marks(
     configs = get_derived_configs(tenant)
     if not configs:
         return
-    derivations = code_catalog(catalog).derivations
+    derivations = get_code_catalog(catalog).derivations
     recorded = derivations.list_fingerprints(tenant.id)
     for source, fingerprint in derivations.compute_fingerprints(
         tenant.id, generation, configs
@@ -150,7 +150,7 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
     """Label the documents of a slice with the kinds of their definitions."""
     if not reads_code(ctx.tenant) or not work.documents:
         return
-    code = code_catalog(ctx.catalog)
+    code = get_code_catalog(ctx.catalog)
     parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
@@ -170,7 +170,7 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
         labelled = [*filter(is_labelled, files)]
         signs, deciding = read_survey(ctx, labelled)
         python = [one for one in labelled if get_language(one) == "python"]
-        whole = load_file_facts(ctx, python) if is_of_django(signs) else {}
+        whole = load_file_facts(ctx, python) if uses_django(signs) else {}
         changed |= find_changed_labels(files, {**deciding, **whole})
     if changed:
         ctx.guard()
@@ -195,7 +195,7 @@ def find_changed_labels(
     """Return the labels that differ from the recorded ones, by document of one repository.
 
     Args:
-        files: the facts of files, by document; at least of labelled documents.
+        files: facts by document; they must include all documents that get labels.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in find_source_types(list(files.values())).items():
@@ -208,7 +208,7 @@ def find_changed_labels(
 
 
 class _SliceChange:
-    """The change of a build by a slice, judged only by the documents in the slice.
+    """The changes that a slice makes to a build, judged only by the documents in the slice.
 
     Args:
         pairs: each document of the slice with its former text, if any, and with its new text.
@@ -224,7 +224,7 @@ class _SliceChange:
         self._ctx, self._pairs, self._settled = ctx, pairs, settled
 
     def keeps_labels(self) -> bool:
-        """Return whether the labels match the build, and the slice leaves them unchanged."""
+        """Return whether the recorded labels are current and the slice does not change them."""
         for old, new in self._pairs:
             present = [one for one in (old, new) if one is not None]
             if any(map(is_labelled, present)) and new.source not in self._settled:
@@ -233,7 +233,7 @@ class _SliceChange:
         return all(decide(old) == decide(new) for old, new in self._pairs)
 
     def move_marks(self) -> None:
-        """Move the marks of the sources whose derived documents the slice leaves unchanged."""
+        """Move the marks of sources whose derived documents the slice does not change."""
         moved: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
@@ -245,7 +245,7 @@ class _SliceChange:
                 moved[source] = replace(mark, fingerprint=(first, second)).format(self._ctx.tenant)
         if moved:
             self._ctx.guard()
-            code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
+            get_code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
 
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
@@ -253,14 +253,14 @@ class _SliceChange:
         return list_deciding_facts(self._list_facts(document), get_language(document))
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
-        """Return whether a document's change leaves its source's derived documents unchanged."""
+        """Return whether the change of a document certainly leaves derived documents unchanged."""
         present = [one for one in (old, new) if one is not None]
         if mark.reads_texts or any(map(is_index, present)):
             return False
         if mark.languages is not None:
             own = self._ctx.tenant.own_frameworks_json
             signs = list_signs(_build_file_facts(new, self._list_facts(new)), own)
-            read = languages_read(frozenset(signs), own)
+            read = list_languages_to_read(frozenset(signs), own)
             if read is None or not read <= mark.languages:
                 return False
             if mark.languages.isdisjoint({get_language(one) for one in present}):
@@ -284,7 +284,7 @@ class _SliceChange:
 def read_survey(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> tuple[frozenset[str], dict[str, FileFacts]]:
-    """Return the signs of a repository's documents, and by document the facts that decide labels.
+    """Return the signs of a repository, and the facts that decide labels, by document.
 
     In a repository that uses Django, all facts of Python files decide labels.
     """
@@ -293,14 +293,18 @@ def read_survey(
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _build_file_facts(document, facts)
         signs |= list_signs(file, ctx.tenant.own_frameworks_json)
-        files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
+        files[document.document_id] = replace(file, facts=keep_deciding_facts(facts, file.language))
     return frozenset(signs), {one.document_id: files[one.document_id] for one in documents}
 
 
 def build_relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
-    """Return the relations of texts with facts, by chunk_set_key, given their media types."""
+    """Return the relations of those texts that have facts, by chunk_set_key.
+
+    Args:
+        media_types: the media type of each text, by chunk_set_key.
+    """
     languages = {key: _get_language_of_type(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.read_definition_hashes(languages)
     return {
@@ -312,7 +316,7 @@ def build_relations_of_texts(
 def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
     """Return the documents of the slice by id, each with the key of its newest text."""
     parsed = find_parsed_documents(ctx, work.documents)
-    known = code_catalog(ctx.catalog).kinds.get(
+    known = get_code_catalog(ctx.catalog).kinds.get(
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {

@@ -29,18 +29,18 @@ from rag_assets.systems.code_memory.symbols.names import (
     TABLE,
     find_policy_method,
     format_endpoint,
+    format_requested_template,
     get_authorizing_method,
-    list_keys,
-    requested_template,
-    short_name,
-    usual_policies,
+    get_short_name,
+    iter_usual_policies,
+    list_search_keys,
 )
 from rag_assets.systems.code_memory.symbols.naming import (
     CALLED,
     OWN,
     NameStyle,
     find_go_folder,
-    stem,
+    get_module_stem,
 )
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
@@ -127,7 +127,7 @@ def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
         return edges
     if not method.isidentifier():  # No policy has a method with such a name.
         return [*edges, ("touches", source, model)]
-    asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
+    asked = [(ASKS, source, f"{policy}::{method}") for policy in iter_usual_policies(model)]
     return [*edges, ("authorizes", source, model), *asked]
 
 
@@ -153,10 +153,10 @@ def _list_edges_of_applied_rule(fact: Fact) -> list[Triple]:
 
 def _list_edges_of_mention(fact: Fact) -> list[Triple]:
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
-    return [("documents", "", target) for target in targets_of_mention(name, what)]
+    return [("documents", "", target) for target in list_targets_of_mention(name, what)]
 
 
-def targets_of_mention(name: str, what: str) -> list[str]:
+def list_targets_of_mention(name: str, what: str) -> list[str]:
     """Return the targets of the edges for a name that a document mentions.
 
     Args:
@@ -166,8 +166,8 @@ def targets_of_mention(name: str, what: str) -> list[str]:
     if what == "path":
         return [FILE + name.lstrip("./")]
     if what == "symbol":
-        return [CALLED + short_name(name.removesuffix("()").replace("@", "::"))]
-    return [CALLED + key for key in list_keys(name)]
+        return [CALLED + get_short_name(name.removesuffix("()").replace("@", "::"))]
+    return [CALLED + key for key in list_search_keys(name)]
 
 
 def _list_edges_of_environment(fact: Fact) -> list[Triple]:
@@ -224,7 +224,7 @@ OF_FACTS: Final[Mapping[str, EdgeRule]] = {
 """The edge rule of each kind of fact, for files with qualified names."""
 
 
-def _own_name(name: str) -> str:
+def _spell_own_name(name: str) -> str:
     return OWN + name if name else ""
 
 
@@ -234,9 +234,9 @@ _READ_SETTINGS: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env"
 
 def _list_common_edges(fact: Fact) -> list[Triple]:
     """Return the edges of definitions and of read settings in Python and JavaScript."""
-    source, owner = _own_name(fact.symbol), fact.symbol.rpartition(".")[0]
+    source, owner = _spell_own_name(fact.symbol), fact.symbol.rpartition(".")[0]
     if fact.kind == "declares":
-        return [(MEMBER, source, _own_name(owner))] if owner else []
+        return [(MEMBER, source, _spell_own_name(owner))] if owner else []
     key = str(fact.values.get("key", "")) if fact.kind in _READ_SETTINGS else ""
     return [("configured_by", source, _READ_SETTINGS[fact.kind] + key)] if key else []
 
@@ -245,11 +245,11 @@ def _format_endpoint(path: object, fact: Fact) -> str:
     return format_endpoint(str(fact.values.get("method", "")), str(path))
 
 
-def edges_of_event(fact: Fact) -> list[Triple]:
-    """Return the edge to an event from its emitter or listener, named as the text spells it."""
+def list_edges_of_named_event(fact: Fact) -> list[Triple]:
+    """Return the edge to an event from its emitter or listener, as the text spells its name."""
     is_own = not fact.values.get("is_imported")
     return [
-        (kind, _own_name(source) if is_own else source, event)
+        (kind, _spell_own_name(source) if is_own else source, event)
         for kind, source, event in _list_edges_of_event(fact)
     ]
 
@@ -259,7 +259,7 @@ def _list_edges_of_python(fact: Fact) -> list[Triple]:
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
     if fact.kind in {"extends", "calls"} and name:
-        return [(fact.kind, _own_name(fact.symbol), name)]
+        return [(fact.kind, _spell_own_name(fact.symbol), name)]
     return _list_common_edges(fact)
 
 
@@ -270,21 +270,21 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
     """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
     if fact.kind == "fetches":
-        path = requested_template(str(values.get("path", "")))
+        path = format_requested_template(str(values.get("path", "")))
         endpoint = ENDPOINT + _format_endpoint(path, fact)
-        return [("requests", _own_name(fact.symbol), endpoint)]
+        return [("requests", _spell_own_name(fact.symbol), endpoint)]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind == "imports":
         names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
         return [("imports", "", spell_module_name(name, imported)) for imported in names]
     if fact.kind in _REFERENCES and name:
-        target = spell_module_name(module, name) if module else _own_name(name)
-        return [(fact.kind, _own_name(fact.symbol), target)]
+        target = spell_module_name(module, name) if module else _spell_own_name(name)
+        return [(fact.kind, _spell_own_name(fact.symbol), target)]
     return _list_common_edges(fact)
 
 
 def _list_edges_of_java(fact: Fact) -> list[Triple]:
-    """Return the edges of a Java fact; a type that is not imported is in the file's own package."""
+    """Return the edges of a Java fact; types without an import are in the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -315,27 +315,29 @@ def _list_edges_of_go(fact: Fact) -> list[Triple]:
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
         owner = fact.symbol.rpartition(".")[0]
-        return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if "." in owner else []
+        return (
+            [(MEMBER, _spell_own_name(fact.symbol), _spell_own_name(owner))] if "." in owner else []
+        )
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + name)]
     if fact.kind not in _REFERENCES or not name:
         return []
     place = find_go_folder(module)
     target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
-    return [(fact.kind, _own_name(fact.symbol), target if module else _own_name(name))]
+    return [(fact.kind, _spell_own_name(fact.symbol), target if module else _spell_own_name(name))]
 
 
 def _list_edges_of_rust(fact: Fact) -> list[Triple]:
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
-        return [(MEMBER, _own_name(symbol), _own_name(owner))] if owner else []
+        return [(MEMBER, _spell_own_name(symbol), _spell_own_name(owner))] if owner else []
     if fact.kind == "imports":
         names = [str(pair[0]) for pair in fact.values.get("names", ())][:_MOST_NAMES]
         return [("imports", "", _find_rust_target(name)) for name in names]
     if fact.kind not in _REFERENCES or not name:
         return []
-    return [(fact.kind, _own_name(symbol), spell_rust_path(name))]
+    return [(fact.kind, _spell_own_name(symbol), spell_rust_path(name))]
 
 
 _CRATE: Final = "src"
@@ -348,7 +350,7 @@ def _find_rust_target(path: str) -> str:
 
 
 def spell_rust_path(name: str) -> str:
-    """Return a Rust path in the spelling that naming describes.
+    """Return a Rust path in the spelling that symbols.naming describes.
 
     A path without a prefix starts at a submodule.
 
@@ -363,7 +365,7 @@ def spell_rust_path(name: str) -> str:
         above = len(list(takewhile(lambda part: part == "super", parts)))
         before, rest = "../" * above or "./", parts[above or 1 :]
     elif len(parts) == 1 or _is_type(parts[0]):
-        return _own_name(".".join(parts))
+        return _spell_own_name(".".join(parts))
     modules = list(takewhile(lambda part: not _is_type(part), rest[:-1]))
     if before == "@/" and not modules:
         return f"@/{_CRATE}#{'.'.join(rest)}"
@@ -400,16 +402,16 @@ def spell_module_name(module: str, name: str) -> str:
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
-    place = stem(module) if module.strip(".") else f"{module}/"
+    place = get_module_stem(module) if module.strip(".") else f"{module}/"
     is_component = module.endswith((".vue", ".svelte"))
     own = name if name != "default" or is_component else place.rpartition("/")[2]
     return f"{place}#{own}"
 
 
-def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
-    """Return the edge to a table that an SQL query in a string names; "none" starts at the file."""
+def list_edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
+    """Return the edge to a table in an SQL string; for the style "none", it starts at the file."""
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
-    source = symbol if names in {"java", "swift"} else _own_name(symbol)
+    source = symbol if names in {"java", "swift"} else _spell_own_name(symbol)
     table = TABLE + _strip_qualifier(str(fact.values["table"]))
     return [("queries_table", "" if names == "none" else source, table)]
 

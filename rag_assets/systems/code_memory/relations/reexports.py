@@ -60,12 +60,12 @@ def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
         if inner and (not alias.startswith("_") or alias in names):
             yield fact, alias, "." * level + name
     if listed is not None:
-        for mark in _list_star_limits(found, names):
+        for mark in _iter_star_limits(found, names):
             yield listed, mark, OWN + mark
 
 
-def _list_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
-    """Yield the marks by which `__all__` adds names to `*` of a module or excludes them."""
+def _iter_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
+    """Yield the marks of names that `__all__` adds to or excludes from `*` of a module."""
     own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
     own |= {
         str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
@@ -142,7 +142,7 @@ def _split_name(name: str) -> Iterator[tuple[str, str, str]]:
             yield f"{outer}.", first, f".{last}"
 
 
-def list_possible_reexports(name: str) -> Iterator[str]:
+def iter_possible_reexports(name: str) -> Iterator[str]:
     """Yield the names of all re-exports that may be needed to resolve a name."""
     for module, first, _ in _split_name(name):
         yield module + first
@@ -163,7 +163,7 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
     Args:
         name: the name as resolve_spelling returns it.
         path: the path of the file that uses it.
-        handed: re-exports, at least of the names that list_possible_reexports returns.
+        handed: re-exports, at least of the names that iter_possible_reexports returns.
     """
     for module, first, rest in _split_name(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
@@ -199,7 +199,7 @@ def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
 
 
 def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the possible re-exports through which names can be imported, each with the members.
+    """Return, by re-export through which names may be imported, the members in those names.
 
     For the re-export of a whole module (`*`), a member is the name within that module.
     """
@@ -211,7 +211,7 @@ def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def list_import_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
+def iter_import_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
     """Yield the names by which other files can import a re-exported definition.
 
     Args:

@@ -19,8 +19,8 @@ from rag_assets.systems.code_memory.relations.edge_rules import (
     EVENTS,
     OF_FACTS,
     SPELLED,
-    edges_of_event,
-    edges_of_query,
+    list_edges_of_named_event,
+    list_edges_of_query,
 )
 from rag_assets.systems.code_memory.relations.reexports import find_reexports
 from rag_assets.systems.code_memory.symbols.model import USES
@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     HANDS_ON,
     MEMBER,
     OWN_SETTING,
-    short_name,
+    get_short_name,
 )
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 
@@ -78,7 +78,7 @@ class Symbol:
     @property
     def short(self) -> str:
         """Return the search key of the name: `called`, or the lower-case name without namespace."""
-        return self.called or short_name(self.name)
+        return self.called or get_short_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +194,9 @@ def _iter_edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
         yield _build_edge_of_derived_document(fact)
     rule = OF_FACTS.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
-        rule = partial(edges_of_query, names=names)
+        rule = partial(list_edges_of_query, names=names)
     elif fact.kind in EVENTS and names in SPELLED:
-        rule = edges_of_event
+        rule = list_edges_of_named_event
     elif names in SPELLED and fact.kind not in _EVERYWHERE:
         rule = SPELLED[names]
     for kind, source, target in rule(fact) if rule is not None else ():

@@ -23,8 +23,8 @@ from rag_assets.systems.code_memory.symbols.names import (
 )
 from rag_assets.systems.code_memory.symbols.source_types import (
     get_source_type,
+    get_type_of_path,
     is_test,
-    type_of_place,
 )
 
 PREFIXES = {
@@ -68,7 +68,7 @@ class Node:
         uri: the URI of the document that defines it; None if it is not a definition.
         line_start, line_end: first and last line in that document.
         content_hash: the hash of the text embedded for it; None if it has no separate chunk.
-        symbol: the name of its chunk in that document.
+        symbol: the name of its chunk.
     """
 
     name: str
@@ -111,7 +111,7 @@ def get_stating_node(edge: FoundEdge) -> str:
 
 
 def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
-    """Return an edge as a relation; None if an end is unknown or the edge has no shown name."""
+    """Return an edge as a relation; None if an end is unknown or users see no name for it."""
     kind = find_relation_name(edge, known)
     if kind is None:
         return None
@@ -122,7 +122,7 @@ def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | 
 
 
 def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
-    """Return the name that users see for an edge; None if it has none or an end is unknown."""
+    """Return the name that users see for an edge; None if there is none or an end is unknown."""
     source = get_stating_node(edge)
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
@@ -134,7 +134,7 @@ def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | 
 def _name_relation(edge: FoundEdge, target: Node) -> str:
     path = parse_path(edge.uri)
     if edge.kind == "documents":
-        return _DOCUMENT_RELATIONS.get(type_of_place(path), edge.kind)
+        return _DOCUMENT_RELATIONS.get(get_type_of_path(path), edge.kind)
     inner = target.uri is not None and is_test(parse_path(target.uri))
     if edge.kind in TEST_EDGES and is_test(path) and not inner:
         return "tests"
@@ -183,7 +183,7 @@ def build_file_node(name: str, repository: str) -> Node:
     """Return the node of a file."""
     uri = name.removeprefix(FILE)
     path = parse_path(uri)
-    kind = type_of_place(path)
+    kind = get_type_of_path(path)
     return Node(name, _TEST if kind == _CODE and is_test(path) else kind, repository, uri)
 
 

@@ -141,7 +141,7 @@ class QuestionNames:
     is_bare: bool = False
 
     def with_joined(self, name: str) -> QuestionNames:
-        """Return these names after the joined words of the question."""
+        """Return these names with a further name in front: the joined words of the question."""
         return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
 
 
@@ -157,7 +157,7 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
 
 
 def join_words(query: str) -> str | None:
-    """Return two to eight words joined to a name; None for any other question."""
+    """Return a question of two to eight words, joined to one name; None for any other question."""
     if len(query) > _LONGEST or not _PHRASE.fullmatch(query):
         return None
     return "".join(query.split())
@@ -240,7 +240,7 @@ def _is_name(token: str, found: re.Match[str], query: str) -> bool:
 
 
 def _may_be_called(word: str) -> bool:
-    """Return whether a word next to a type word may be a name; question words may not."""
+    """Return whether a word next to a type word may be a name: not if it is a question word."""
     plain = word.lower()
     known = plain in _RELATIONAL or _remove_plural(plain) in _RELATIONAL | _WANTED.keys()
     return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known

@@ -29,7 +29,7 @@ from rag_assets.systems.code_memory.retrieval.question_subject import (
 )
 from rag_assets.systems.code_memory.retrieval.steps.walk import RelationViews
 from rag_assets.systems.code_memory.retrieval.view import RelationView
-from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
+from rag_assets.systems.code_memory.symbols.names import TABLE, split_name
 
 _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
 _MOST_WORDS: Final = 12
@@ -47,7 +47,7 @@ _UNKNOWN: Final = (
 
 
 def build_clarification(view: RelationView, query: str, *, first: str = "") -> Clarification:
-    """Ask the user about definitions with similar names, those with the prefix `first` first."""
+    """Ask the user about definitions with similar names; the prefix `first` goes first."""
     names = find_nearest_names(view, query, first=first)
     if not names:
         return Clarification(_UNKNOWN)
@@ -62,7 +62,7 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
     whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
     is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
     like: list[str] = []
-    for tried in _list_search_attempts(words, whole if is_name else ""):
+    for tried in _iter_search_attempts(words, whole if is_name else ""):
         like = [one.name for stems in tried for one in view.find_by_parts(stems, _LOOKED_AT)]
         if preferred := [name for name in like if name.startswith(first)]:
             like = preferred
@@ -72,8 +72,8 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
     return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
 
 
-def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
-    """Yield lists of parts of names to search for, until one of the lists finds a name."""
+def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
+    """Yield lists of parts of names to try in turn, until one of the lists finds a name."""
     if name:
         # A misspelt name usually starts like the intended one, at least for a few letters.
         yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]
@@ -168,7 +168,7 @@ def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[tu
 
 async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, name: str) -> bool:
     """Return whether every part of a name occurs in documents that the caller may read."""
-    parts = [part for part in name_parts(name, folded=False) if part]
+    parts = [part for part in split_name(name, folded=False) if part]
     if not parts:
         return False
     if progress.scopes is None:

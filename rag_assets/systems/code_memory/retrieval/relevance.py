@@ -117,7 +117,7 @@ def compute_share(kind: str, end: int, count: float) -> float:
 
 @functools.lru_cache(maxsize=4_096)
 def _divide_share(count: float) -> float:
-    """Return the factor by which a share shrinks if a node has `count` equal relations."""
+    """Return the factor that reduces a share if a node has `count` equal relations."""
     return 1 / (1 + math.log2(max(1.0, count)))
 
 
@@ -170,7 +170,7 @@ class Neighbourhood(NamedTuple):
 
 
 def compute_specificity(name: str, neighbourhood: Neighbourhood) -> float:
-    """Return the factor for relevance that a node passes on: less than 1 for many relations.
+    """Return the factor for relevance that a node passes on: below 1 if it has many relations.
 
     The relations of a package or a setting only connect files that are otherwise unrelated, so its
     factor is inversely proportional to their number.
@@ -200,7 +200,7 @@ class Neighbourhoods:
         Args:
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
                 first of its definitions.
-            nodes: the nodes of the keys.
+            nodes: the nodes with these keys.
         """
         files = {key: file for file, key in find_defining_files(keys, nodes).items()}
         wanted = [(key, files.get(key)) for key in keys]
@@ -234,7 +234,7 @@ class NeighbourhoodCache:
         """Return the neighbourhoods for a state of the relations and a set of readable scopes.
 
         Args:
-            state: together the key of the cache entry.
+            state: values that together are the key of the cache entry.
         """
         with self._lock:
             neighbourhoods = self._by_state.setdefault(state, Neighbourhoods())
@@ -310,8 +310,9 @@ def _count_relations(
 ) -> Mapping[_CountKey, float]:
     """Return the number of a node's relations of each kind and direction, weighted by confidence.
 
-    The first part of a key tells whether inferred relations are counted too. An inferred relation
-    shares relevance with all relations of its kind and direction, a stated one with stated ones.
+    The first part of a key tells whether inferred relations are counted, too. An inferred relation
+    shares relevance with all relations of its kind and direction, but a stated relation shares it
+    only with other stated relations.
     """
     counts: defaultdict[_CountKey, float] = defaultdict(float)
     for relation, (edge, index, _) in zip(relations, edges, strict=True):
@@ -441,7 +442,7 @@ class _Spread:
     def _read_neighbourhoods_of(
         self, keys: Sequence[NodeKey]
     ) -> tuple[dict[NodeKey, Neighbourhood], dict[NodeKey, NodeKey]]:
-        """Return the neighbourhoods of nodes, and the node for which each file's edges count."""
+        """Return the neighbourhoods of nodes and, by file, the node for which its edges count."""
         found, is_cut = self.neighbourhoods.read(self.view, keys, self.nodes)
         self.complete = self.complete and not is_cut
         return found, find_defining_files(keys, self.nodes)
@@ -455,7 +456,7 @@ class _Spread:
 @dataclass(slots=True)
 class _SpreadFromNames(_Spread):
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the relations of the most relevant of these nodes; return the new nodes."""
+        """Follow the relations of the most relevant nodes in `frontier`; return the new nodes."""
         strong = [key for key in frontier if self.scores[key] >= _MIN_FOLLOWED]
         best = sorted(strong, key=lambda key: -self.scores[key])[:_MOST_FOLLOWED_FROM_NAMES]
         if not best:

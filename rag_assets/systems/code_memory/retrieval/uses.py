@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFI
 from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, RelationView
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, parse_uses
-from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, name_parts
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, split_name
 from rag_assets.systems.code_memory.symbols.naming import get_name_style
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
@@ -237,7 +237,7 @@ class _UseResolver:
         return FoundUses(tuple(ordered), tuple(left), omitted)
 
     def _resolve_use(self, target: _Target, file: _FileUses, place: NameUse) -> Use | None:
-        """Return the use of a target at a place; None if it is known or means something else."""
+        """Return the use of a target at a place; None if already known or of something else."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -320,7 +320,7 @@ class _UseResolver:
         return self._owners[key].get(wanted, set()) <= {target.node.name}
 
     def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
-        """Return whether a call repeats the text of a known call in the same definition."""
+        """Return whether a call has the same text as a known call in the same definition."""
         evidence = self._evidence.get((within.name, target.node.name))
         if place.kind != "call" or not evidence:
             return False
@@ -329,7 +329,7 @@ class _UseResolver:
         return any(map(written.search, evidence))
 
     def _explain_bare_name(self, target: _Target, file: _FileUses) -> str:
-        """Return why a name without receiver means this definition; "" if it may not."""
+        """Return why a name without receiver means this definition; "" if that is not certain."""
         uri = file.row.uri
         # The definitions with the last name of the target, by the URI of their file.
         places = self._by_file[target.node.repository, target.name]
@@ -354,7 +354,7 @@ class _UseResolver:
         return ""
 
     def _find_implemented_methods(self, view: RelationView) -> set[tuple[str, str, str]]:
-        """Return the keys of `_candidates` that are one method and its implementations."""
+        """Return those keys of `_candidates` that stand for one method and its implementations."""
         several = {
             key: names
             for key, names in self._candidates.items()
@@ -371,7 +371,7 @@ class _UseResolver:
         return found
 
     def _find_stated_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
-        """Return the targets of relations at places, to rule out other definitions there."""
+        """Return the targets of known relations by place, to rule out other definitions there."""
         rare = {
             key: names for key, names in self._candidates.items() if len(names) <= MOST_CANDIDATES
         }
@@ -395,7 +395,7 @@ class _UseResolver:
         return found
 
     def _find_scip_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
-        """Return the targets that SCIP indexes state at places; see ELSEWHERE."""
+        """Return the targets that SCIP indexes state, by place; see ELSEWHERE."""
         known = {name for names in self._candidates.values() for name in names}
         names = {target.name for target in self._targets}
         nodes = sorted(known | {target.node.name for target in self._targets})
@@ -417,7 +417,7 @@ class _UseResolver:
 
 
 def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
-    """Return all places of a word as possible uses, even if no definition has this name."""
+    """Return all occurrences of a word as possible uses, even if no definition has this name."""
     rows, is_cut = view.find_name_uses([name], [], MOST_ROWS)
     files = _group_by_file(rows)
     uses = [
@@ -476,12 +476,12 @@ def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | 
 def _get_last_part(name: str, uri: str) -> str:
     if get_name_style(parse_path(uri)) == "none":
         return name.rpartition("::")[2]
-    parts = name_parts(name, folded=False)
+    parts = split_name(name, folded=False)
     return parts[-1] if parts else ""
 
 
 def _get_owner(name: str) -> str:
-    parts = name_parts(name, folded=False)
+    parts = split_name(name, folded=False)
     return parts[-2] if len(parts) > 1 else ""
 
 

@@ -30,8 +30,8 @@ from rag_assets.systems.code_memory.catalog.relations import RelationRows
 from rag_assets.systems.code_memory.relations.reexports import (
     Handed,
     group_members_by_reexport,
-    list_import_names,
-    list_possible_reexports,
+    iter_import_names,
+    iter_possible_reexports,
     resolve_reexport,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import (
@@ -45,13 +45,18 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     find_defining_files,
 )
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.names import FILE, list_keys, name_parts, short_name
+from rag_assets.systems.code_memory.symbols.names import (
+    FILE,
+    get_short_name,
+    list_search_keys,
+    split_name,
+)
 from rag_assets.systems.code_memory.symbols.naming import (
     ALL,
     CALLED,
     HANDED,
     SCOPED,
-    depends_on_place,
+    depends_on_path,
     ends_with_name,
     find_candidates,
     find_definition,
@@ -103,7 +108,7 @@ class Reexports:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
-        """Return the definitions of names that mean exactly one; others are omitted."""
+        """Return the definition of each name that means exactly one; other names are omitted."""
         exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
         pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
         seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
@@ -121,13 +126,15 @@ class Reexports:
                 }
                 for lookup, spellings in pending.items()
             }
-            shorts = {short_name(name) for spellings in resolved.values() for name, _ in spellings}
+            shorts = {
+                get_short_name(name) for spellings in resolved.values() for name, _ in spellings
+            }
             called = self.called(shorts) if shorts else {}
             pending = {}
             for lookup, spellings in resolved.items():
                 defined: set[str | None] = set()
                 for name, path in spellings:
-                    candidates = called.get(short_name(name), {}).get(lookup.source, ())
+                    candidates = called.get(get_short_name(name), {}).get(lookup.source, ())
                     if not name.endswith(ALL):
                         defined.add(find_definition(name, path, candidates))
                 defined -= {None}
@@ -142,7 +149,7 @@ class Reexports:
 
     def list_other_names(self, names: Iterable[str]) -> list[str]:
         """Return the names under which other modules re-export definitions with these names."""
-        known = dict.fromkeys(name for name in names if depends_on_place(name))
+        known = dict.fromkeys(name for name in names if depends_on_path(name))
         frontier, first = [*known], len(known)
         for _ in range(_MAX_CHAIN):
             members = group_members_by_reexport(frontier)
@@ -154,7 +161,7 @@ class Reexports:
                 definition = find_definition(target, parse_path(edge.uri), members)
                 if definition is not None:
                     alias = edge.stated_of.removeprefix(HANDED)
-                    fresh = list_import_names(alias, definition, members[definition])
+                    fresh = iter_import_names(alias, definition, members[definition])
                     frontier += [name for name in fresh if name not in known]
                     known |= dict.fromkeys(frontier)
             frontier = frontier[:_MAX_LOOKED_UP]
@@ -163,7 +170,7 @@ class Reexports:
     def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
         """Return the re-exports that these names may refer to: by repository, then by name."""
         nodes = dict.fromkeys(
-            HANDED + reexport for name in names for reexport in list_possible_reexports(name)
+            HANDED + reexport for name in names for reexport in iter_possible_reexports(name)
         )
         reexports: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*nodes], "out") if nodes else ():
@@ -180,7 +187,7 @@ MOST_SPELLED = 500
 
 
 class RelationsChanged(Exception):
-    """The catalog no longer has the evidence of an edge that came from an in-memory graph."""
+    """The catalog no longer contains the evidence of an edge that came from an in-memory graph."""
 
 
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
@@ -201,30 +208,30 @@ class RelationView:
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
             return exactly or self._filter_permitted(
-                self.relations.find_by_short_name(list_keys(name))
+                self.relations.find_by_short_name(list_search_keys(name))
             )
         # Only a qualified name, or a name that contains its file name, is unambiguous.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
-        shorts = [short_name(wanted), *list_keys(name)]
+        shorts = [get_short_name(wanted), *list_search_keys(name)]
         called = self._filter_permitted(self.relations.find_by_short_name(shorts))
         precise = [one for one in called if "." in wanted and ends_with_name(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def find_by_suffix(self, name: str) -> list[FoundSymbol]:
         """Return the definitions whose name ends with a name; case and separators are ignored."""
-        parts = name_parts(name)
+        parts = split_name(name)
         if not parts:
             return []
 
         def filter_symbols(symbols: Sequence[FoundSymbol]) -> list[FoundSymbol]:
             permitted = self._filter_permitted(symbols)
-            return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
+            return [one for one in permitted if split_name(one.name)[-len(parts) :] == parts]
 
-        *_, last = written = name_parts(name, folded=False)[-2:]
+        *_, last = written = split_name(name, folded=False)[-2:]
         shorts = dict.fromkeys((".".join(written).lower(), last.lower(), parts[-1]))
         found = filter_symbols(self.relations.find_by_short_name([*shorts]))
-        if any(name_parts(one.name, folded=False)[-1] == last for one in found):
+        if any(split_name(one.name, folded=False)[-1] == last for one in found):
             return found
         found += filter_symbols(self.relations.find_by_last_part(last, MOST_SPELLED))
         return [*dict.fromkeys(found)]
@@ -360,11 +367,11 @@ class RelationView:
         return [one for one in found if counts[one.source, one.stated_of] <= MOST_IMPLEMENTATIONS]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Replace names at the ends of edges by the definitions they mean, if that is clear."""
+        """Replace names at the ends of edges by the definitions that they clearly mean."""
         # Names in a SCIP index are complete; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
-        shorts = {name: _get_short_name(name) for name in named if depends_on_place(name)}
+        shorts = {name: _get_short_name(name) for name in named if depends_on_path(name)}
         if not shorts:
             return [*edges]
         called = self.relations.find_names(set(shorts.values()), self._permits)
@@ -399,7 +406,7 @@ class RelationView:
 
     @property
     def _permits(self) -> Permits | None:
-        """Return the function with which the policy checks documents; None if it permits all."""
+        """Return the policy's function that checks documents; None if the policy permits all."""
         is_flat = type(self.policy) is FlatScopes
         return None if is_flat else partial(self.policy.permits, self.caller)
 
@@ -423,8 +430,8 @@ class RelationView:
     ) -> FoundEdges:
         """Return the edges that start or end at nodes, or at the files that define them.
 
-        An edge of a file (such as "a run has changed it") counts for the first of these nodes that
-        the file defines.
+        An edge of a file (such as "a run has changed it") is returned as an edge of the first of
+        these nodes that the file defines.
         """
         first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
@@ -484,7 +491,7 @@ class RelationView:
 
 
 def _split_member(name: str) -> tuple[str, str]:
-    """Return the owner of a member, and the member with the separator; both "" without an owner."""
+    """Return the owner of a member, and the member with its separator; "", "" if no owner."""
     for mark in ("::", "."):
         owner, found, member = name.rpartition(mark)
         if found and owner and member:
@@ -495,4 +502,4 @@ def _split_member(name: str) -> tuple[str, str]:
 def _get_short_name(name: str) -> str:
     if name.startswith(SCOPED):
         return name.removeprefix(SCOPED).rpartition("::")[2].lower()
-    return name.removeprefix(CALLED) if name.startswith(CALLED) else short_name(name)
+    return name.removeprefix(CALLED) if name.startswith(CALLED) else get_short_name(name)

@@ -15,7 +15,7 @@ from rag_assets.ingest.sources.model import build_uri
 from rag_assets.search.access import AccessPolicy, FlatScopes, require_query_role
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.systems.code_memory.catalog.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.relation_rows import ReadableState
@@ -114,7 +114,7 @@ def describe_unresolved(
 def describe_unfollowed_calls(
     question: RelationQuestion, calls: Collection[FoundEdge], view: RelationView
 ) -> str | None:
-    """Describe calls on the repository's own facades that lead to no definition; else None.
+    """Describe calls of facades in the repository that lead to no definition; None if none do.
 
     The class behind such a facade is only known at run time.
     """
@@ -172,9 +172,9 @@ def _is_requested(about: str, question: RelationQuestion) -> bool:
 
 
 def _choose_topic(name: str) -> str:
-    """Return which topic's unresolved statements matter for an unknown name.
+    """Return the topic of an unknown name: ROUTES, TABLES, or "" if it can be neither.
 
-    ROUTES or TABLES; "" if the name can be neither a route nor a table.
+    The unresolved statements on that topic may concern the name.
     """
     prefix = next((one for one in PREFIXES if name.startswith(one)), "")
     if prefix == TABLE:
@@ -329,7 +329,7 @@ class Walker:
         """Describe computed routes and tables that an answer may lack; None if there are none."""
         if not may_lack_relations(question, found.nodes):
             return None
-        unresolved = code_catalog(self._catalog).derivations.list_unresolved(tenant_id)
+        unresolved = get_code_catalog(self._catalog).derivations.list_unresolved(tenant_id)
         if not any(unresolved.values()):
             return None
         return describe_unresolved(question, found.nodes, unresolved, view)
@@ -351,14 +351,14 @@ class Walker:
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return None
-        moment = self.get_moment(tenant_id, caller)
+        moment = self.get_readable_state(tenant_id, caller)
         build = GraphKey(record.ref, serving.number)
         return self.create_view(build, caller, moment, from_memory=from_memory)
 
-    def get_moment(self, tenant_id: str, caller: Caller) -> ReadableState:
+    def get_readable_state(self, tenant_id: str, caller: Caller) -> ReadableState:
         """Return the current state of a tenant's relations, and the scopes the caller may read."""
-        relations = code_catalog(self._catalog).relations
-        return relations.read_moment(tenant_id, self._policy.principals(caller))
+        relations = get_code_catalog(self._catalog).relations
+        return relations.read_readable_state(tenant_id, self._policy.principals(caller))
 
     def create_view(
         self, build: GraphKey, caller: Caller, moment: ReadableState, *, from_memory: bool = True
@@ -366,11 +366,11 @@ class Walker:
         """Return a caller's view of the relations of a build.
 
         Args:
-            moment: the state to read, and the caller's readable scopes; see get_moment.
+            moment: the state to read, and the caller's readable scopes; see get_readable_state.
             from_memory: whether a graph in memory may be read instead of the catalog.
         """
         principals = self._policy.principals(caller)
-        relations = code_catalog(self._catalog).relations
+        relations = get_code_catalog(self._catalog).relations
         rows = relations.select_readable(Readable(build.ref.id, build.generation, principals))
         graph = relations.graphs.get(build, moment.state) if from_memory else None
         found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
@@ -395,7 +395,7 @@ class _WalkState:
     """The state of a walk: the nodes and relations read so far.
 
     Attributes:
-        lost_calls: calls whose target is not a known definition.
+        lost_calls: calls whose targets are unknown.
     """
 
     def __init__(self, view: RelationView, kinds: frozenset[str], direction: Direction) -> None:

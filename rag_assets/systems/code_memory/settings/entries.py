@@ -69,7 +69,7 @@ _BEYOND_JSON: Final = re.compile(
 """Matches syntax outside strings that the JSON grammar lacks: JSON5, tsconfig files, templates."""
 
 
-def json_entries(text: str) -> ReadEntries:
+def read_json_entries(text: str) -> ReadEntries:
     """Return the entries of the first value of a JSON text.
 
     The text may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
@@ -101,7 +101,7 @@ def _replace_with_json(match: re.Match[str]) -> str:
     return written
 
 
-def toml_entries(text: str) -> ReadEntries:
+def read_toml_entries(text: str) -> ReadEntries:
     """Return the entries of a TOML text.
 
     A table is an entry with the path of its header; its keys are entries below it.
@@ -143,7 +143,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
             if len(named) > DEEPEST:
                 continue
             holds = value is not None and value.type in _CONTAINERS
-            scalar = None if value is None or holds else unquote(tree.node_text(value))
+            scalar = None if value is None or holds else unquote(tree.get_node_text(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
             yield SettingsEntry(named, tree.start(child), end, scalar)
@@ -152,7 +152,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
 
 
 def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
-    """Return the entry of a TOML table, which ends after its last value.
+    """Return the entry of a TOML table; the entry ends after the last value.
 
     Comments below that value belong to the next table.
     """
@@ -165,7 +165,7 @@ def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
 
 
 def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and the value of a `pair`; None instead of a damaged value."""
+    """Return the path and the value of a `pair`; the value is None if it is damaged."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
     key, *values = parts[at : at + 2]
@@ -173,7 +173,7 @@ def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | N
     value = values[0] if is_whole else None
     if key.type in _TOML_KEYS:
         return (*base, *_read_toml_path(tree, key)), value
-    token = tree.node_text(key)
+    token = tree.get_node_text(key)
     # The mask of an unquoted one-letter key includes its colon.
     name = unquote(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
     return (*base, name), value
@@ -183,9 +183,9 @@ def _read_toml_path(tree: SyntaxTree, key: Node) -> Path:
     """Return the parts of a dotted key `a.b.c`, which the grammar nests as `(a.b).c`."""
     parts: list[str] = []
     while key.type == "dotted_key":
-        parts.append(unquote(tree.node_text(key.named_children[-1])))
+        parts.append(unquote(tree.get_node_text(key.named_children[-1])))
         key = key.named_children[0]
-    return (unquote(tree.node_text(key)), *reversed(parts))
+    return (unquote(tree.get_node_text(key)), *reversed(parts))
 
 
 def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
@@ -205,7 +205,7 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
         elif child.type in {"}", "]"} and len(paths) > 1:
             paths.pop()
         elif child.type == "string":
-            name = unquote(tree.node_text(child))
+            name = unquote(tree.get_node_text(child))
         elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
             found.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
     return found
@@ -227,7 +227,7 @@ class _EntryStack:
         self.closed: list[SettingsEntry] = []
         self._open: list[tuple[int, SettingsEntry]] = []
 
-    def innermost(self) -> int:
+    def get_innermost_level(self) -> int:
         """Return the level of the innermost open entry; -1 if none is open."""
         return self._open[-1][0] if self._open else -1
 
@@ -257,7 +257,7 @@ _KEY: Final = re.compile(
 )
 
 
-def ini_entries(text: str) -> ReadEntries:
+def read_ini_entries(text: str) -> ReadEntries:
     """Return the sections and keys of an INI, properties or .env file as entries.
 
     An indented line continues the value before it, as in Python's setup.cfg.
@@ -273,7 +273,7 @@ def ini_entries(text: str) -> ReadEntries:
             entries.close(0, end)
             entries.open(0, head["name"].strip(), start + line.index("["))
             in_section = True
-        elif line[0] in " \t" and entries.innermost() == 1:
+        elif line[0] in " \t" and entries.get_innermost_level() == 1:
             entries.open(2, ITEM, start + line.index(stripped[0]))
             entries.set_value(stripped)
             entries.close(2, start + len(line.rstrip()))
@@ -310,7 +310,7 @@ _YAML_KEY: Final = re.compile(
 _YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 
 
-def yaml_entries(text: str) -> ReadEntries:
+def read_yaml_entries(text: str) -> ReadEntries:
     """Return the entries of a YAML text with one or more documents.
 
     Template lines (Helm, Jinja) are skipped. A template within a line is replaced by a word, and so
@@ -346,7 +346,7 @@ def yaml_entries(text: str) -> ReadEntries:
 
 
 def _mask_damage(masked: str, damaged: int) -> str:
-    """Return the text with the damaged value, or else its line, masked at the same length."""
+    """Return the text with the damaged value, or else the damaged line, masked in equal length."""
     if damaged >= len(masked):
         return masked
     start = masked.rfind("\n", 0, damaged) + 1

@@ -14,14 +14,14 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import add_rest_units, cuts_within
+from rag_assets.systems.code_memory.languages.tree import add_rest_units, select_cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     SettingsEntry,
-    ini_entries,
-    json_entries,
-    toml_entries,
-    yaml_entries,
+    read_ini_entries,
+    read_json_entries,
+    read_toml_entries,
+    read_yaml_entries,
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit, sort_facts
 
@@ -48,7 +48,10 @@ def _list_units(
     for entry in entries:
         if entry.start < at or entry.end <= entry.start:
             continue
-        start, end = _start_with_comments(text, entry.start, at), _end_with_comma(text, entry.end)
+        start, end = (
+            _find_start_with_comments(text, entry.start, at),
+            _find_end_with_comma(text, entry.end),
+        )
         name = entry.path[-1] if symbol is None else symbol(entry)
         found.append(Unit(start, end, role, name[:_LONGEST_SYMBOL]))
         at = end
@@ -56,7 +59,7 @@ def _list_units(
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text, cut at `ends`; brackets between units join a neighbour."""
+    """Return units that cover a text, each with the `ends` in it; brackets join a neighbour."""
     made: list[Unit] = []
     opening: Unit | None = None
     for unit in add_rest_units(text, units):
@@ -71,10 +74,10 @@ def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[
         opening = None
     if opening is not None:
         made.append(replace(opening, end=len(text.rstrip())))
-    return tuple(replace(unit, cuts=cuts_within(ends, unit)) for unit in made)
+    return tuple(replace(unit, cuts=select_cuts_within(ends, unit)) for unit in made)
 
 
-def _start_with_comments(text: str, start: int, at: int) -> int:
+def _find_start_with_comments(text: str, start: int, at: int) -> int:
     """Return the start of the comments above an entry.
 
     Without comments, return the start of its line, or its own start if other text precedes it.
@@ -90,7 +93,7 @@ def _start_with_comments(text: str, start: int, at: int) -> int:
     return line
 
 
-def _end_with_comma(text: str, end: int) -> int:
+def _find_end_with_comma(text: str, end: int) -> int:
     after = _AFTER.match(text, end)
     last = end if after is None else after.end()
     if last < len(text) and text[last] not in "\r\n":
@@ -142,7 +145,7 @@ def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEnt
 
 
 def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
-    """Return the path prefix that an API description states for all operations; "" if none."""
+    """Return the path prefix that an API description states for all operations; "" if absent."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
             return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")
@@ -164,10 +167,10 @@ _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _Entries: TypeAlias = Callable[[str], tuple[tuple[SettingsEntry, ...], bool]]
 
 FORMATS: Final[dict[str, _Entries]] = {
-    "ini": ini_entries,
-    "json": json_entries,
-    "toml": toml_entries,
-    "yaml": yaml_entries,
+    "ini": read_ini_entries,
+    "json": read_json_entries,
+    "toml": read_toml_entries,
+    "yaml": read_yaml_entries,
 }
 """The function that reads the entries of each format."""
 

@@ -61,7 +61,7 @@ from rag_assets.systems.code_memory.sources.repositories.worktree import (
     read_unchanged,
 )
 from rag_assets.systems.code_memory.sources.scip_file import ScipFiles
-from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, get_type_of_path
 
 DEFAULT_MAX_BYTES = 1 << 20
 MOST_MAX_BYTES = 64 << 20
@@ -180,10 +180,10 @@ class GitSource:
             if self._config.ref == WORKTREE:
                 worktree = _read_worktree(repository)[1]
                 folders = self._select_folders(worktree.folders)
-                yield from self._list_worktree(worktree)
+                yield from self._iter_worktree_documents(worktree)
             else:
                 folders = self._select_folders()
-                yield from self._list_commit(repository)
+                yield from self._iter_commit_documents(repository)
             self.folders = folders
         except ListingFailed as error:
             raise self._add_source_name(error) from error
@@ -236,7 +236,7 @@ class GitSource:
             yield content[start : start + PIECE_BYTES]
 
     def describe(self, paths: Collection[str] = ()) -> OriginDescription:
-        """Describe the repository for hits, and which of these files differ from its commit."""
+        """Describe the repository for hits, and list which of `paths` differ from its commit."""
         return self.open_description()(paths)
 
     def open_description(self) -> Callable[[Collection[str]], OriginDescription]:
@@ -272,7 +272,7 @@ class GitSource:
                 raise ListingFailed(error.message, hint=error.hint) from error
         return repository
 
-    def _list_commit(self, repository: Repository) -> Iterator[ListedDocument]:
+    def _iter_commit_documents(self, repository: Repository) -> Iterator[ListedDocument]:
         files = repository.list_files(repository.resolve_tree(self._config.ref))
         exclusion = self._build_exclusion(repository.read_attributes(files), files)
         objects = repository.objects
@@ -286,9 +286,9 @@ class GitSource:
             content = objects.read_sized(file.oid, "blob")
             if not self._count_if_excluded(exclusion.find_content_rule(path, content)):
                 yield self._build_document(path, (file.oid, None), size)
-        yield from self._list_indexes(exclusion, self._indexes.find())
+        yield from self._iter_indexes(exclusion, self._indexes.find())
 
-    def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
+    def _iter_worktree_documents(self, worktree: Worktree) -> Iterator[ListedDocument]:
         exclusion = self._build_exclusion(worktree.attributes, worktree.files)
         listed_at_ns = time.time_ns()
         for path, file in worktree.files.items():
@@ -306,9 +306,9 @@ class GitSource:
             blob = stored.blob if sure else None
             size = len(stored.content) if blob else 0
             yield self._build_document(path, (blob, file.facts), size)
-        yield from self._list_indexes(exclusion, self._indexes.find(worktree.files))
+        yield from self._iter_indexes(exclusion, self._indexes.find(worktree.files))
 
-    def _list_indexes(
+    def _iter_indexes(
         self, exclusion: Exclusion, indexes: Mapping[str, os.stat_result | None]
     ) -> Iterator[ListedDocument]:
         """Yield the SCIP indexes, even if Git ignores them, unless the source excludes them."""
@@ -339,7 +339,7 @@ class GitSource:
             document_id=compute_document_id(self.name, path),
             uri=build_uri(self.name, path),
             media_type=find_repository_type(path),
-            source_type=type_of_place(path),
+            source_type=get_type_of_path(path),
             size=size if facts is None else facts.st_size,
             mtime_ns=0 if facts is None else clamp_time(facts.st_mtime_ns),
             ctime_ns=0 if facts is None else clamp_time(facts.st_ctime_ns),
@@ -369,7 +369,7 @@ class GitSource:
         return repository.objects.read(blob, "blob")
 
     def _is_skipped(self, repository: Repository, path: str, max_bytes: int) -> bool:
-        """Return whether a sparse checkout omits a file; refuse a file that is too large."""
+        """Return whether a sparse checkout omits a file; raise an error if it is too large."""
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
@@ -396,7 +396,7 @@ def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
 
 
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
-    """Return the checked-out tree and the worktree; read them again while checkouts change them."""
+    """Return the checked-out tree and the worktree, read again if a checkout changed them."""
     for _ in range(_LOOKS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)

@@ -81,7 +81,7 @@ def build_derived_config(files: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def get_repository_source(source: str) -> str:
-    """Return the source of files to which a derived or runs source belongs; others unchanged."""
+    """Return the source of files to which a derived or runs source belongs; else `source`."""
     return source.removesuffix(_DERIVED_SUFFIX).removesuffix(_RUNS_SUFFIX)
 
 

@@ -184,10 +184,11 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
 
 
 def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _Document:
-    """Return one file of an index, given the number of files and occurrences before it.
+    """Return one file of an index.
 
     Args:
         symbols: the symbols so far, each with itself, so that equal strings share memory.
+        entries: number of files and occurrences before this file; limits the total.
     """
     document = _Document()
     for number, value in _read_fields(data):

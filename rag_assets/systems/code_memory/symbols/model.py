@@ -145,7 +145,7 @@ class NameUse(NamedTuple):
     """One occurrence of a name in a file.
 
     Attributes:
-        receiver: the last name before it; "" if absent.
+        receiver: the last name before the occurrence; "" if absent.
     """
 
     kind: UseKind

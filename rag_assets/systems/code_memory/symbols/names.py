@@ -51,7 +51,7 @@ def remove_type_arguments(name: str) -> str:
     return name
 
 
-def name_parts(written: str, *, folded: bool = True) -> tuple[str, ...]:
+def split_name(written: str, *, folded: bool = True) -> tuple[str, ...]:
     r"""Return the parts of a name, split at the separators of any language.
 
     Args:
@@ -65,53 +65,54 @@ def name_parts(written: str, *, folded: bool = True) -> tuple[str, ...]:
     return tuple(map(fold_name, parts)) if folded else tuple(parts)
 
 
-def path_template(path: str) -> str:
-    """Return a path in lower case, with `{}` for each parameter and a slash only at the start."""
+def format_path_template(path: str) -> str:
+    """Return a path in lower case, `{}` for each parameter, without query and last slash."""
     bare = _PARAMETER.sub("{}", path).partition("?")[0]
     return "/" + "/".join(part for part in bare.split("/") if part).lower()
 
 
-def requested_template(path: str) -> str:
-    """Return the template of a requested path: parts that look like values become `{}`."""
-    parts = path_template(path).split("/")
+def format_requested_template(path: str) -> str:
+    """Return the path template of a request: path parts that look like values become `{}`."""
+    parts = format_path_template(path).split("/")
     return "/".join("{}" if _VALUE.fullmatch(part) else part for part in parts)
 
 
-def path_suffixes(path: str) -> Iterator[str]:
+def iter_path_suffixes(path: str) -> Iterator[str]:
     """Yield the template of a path, and its suffixes that start with a literal part.
 
     A server may add a prefix to all its paths in settings that the code does not show, so that the
     path in the code is only a suffix of the requested path.
     """
-    parts = path_template(path).split("/")[1:]
+    parts = format_path_template(path).split("/")[1:]
     for at in range(min(len(parts), _MOST_PREFIXES + 1)):
         if at == 0 or parts[at] != "{}":
             yield "/" + "/".join(parts[at:])
 
 
-def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
+def list_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
     """Return the search keys of a route: its path, each method with the path, and its name."""
-    path = path_template(uri)
+    path = format_path_template(uri)
     named = (f"route {name.lower()}",) if name else ()
     return (f"route {path}", *(f"route {method.lower()} {path}" for method in methods), *named)
 
 
-def described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """Return the search keys of a route by its path and all suffixes of it, and by its name.
+def list_described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
+    """Return the search keys of a route from an API description.
 
-    A server may serve the path of an API description with a different prefix.
+    These are its path, all suffixes of the path, and its name: a server may serve the path with a
+    different prefix.
     """
-    keys = [key for end in path_suffixes(uri) for key in route_keys(methods, end, "")]
-    return (*dict.fromkeys([*keys, *route_keys((), uri, name)]),)
+    keys = [key for end in iter_path_suffixes(uri) for key in list_route_keys(methods, end, "")]
+    return (*dict.fromkeys([*keys, *list_route_keys((), uri, name)]),)
 
 
-def table_keys(name: str) -> tuple[str, ...]:
+def list_table_keys(name: str) -> tuple[str, ...]:
     """Return the search keys of a table."""
     return (f"table {name.lower()}",)
 
 
-def setting_keys(name: str) -> tuple[str, ...]:
-    """Return the search keys of a setting: its name, and the name without its first parts."""
+def list_setting_keys(name: str) -> tuple[str, ...]:
+    """Return the search keys of a setting: its name, and each shorter ending of the name."""
     parts = name.lower().split(".")[-_MOST_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
@@ -135,7 +136,7 @@ def parse_request(written: str) -> tuple[str, str] | None:
     return (method[1].lower() if method else ""), path
 
 
-def list_keys(written: str) -> tuple[str, ...]:
+def list_search_keys(written: str) -> tuple[str, ...]:
     """Return the search keys of the routes, tables and settings that a user's text may mean.
 
     Args:
@@ -147,11 +148,11 @@ def list_keys(written: str) -> tuple[str, ...]:
     if request is not None:
         method, path = request
         before = f"{method} " if method else ""
-        paths = (path_template(path), requested_template(path))
+        paths = (format_path_template(path), format_requested_template(path))
         return tuple(dict.fromkeys(f"route {before}{template}" for template in paths))
     if not _NAME.fullmatch(written):
         return ()
-    settings = setting_keys(written) if "." in written else ()
+    settings = list_setting_keys(written) if "." in written else ()
     return f"route {written.lower()}", f"table {written.lower().removeprefix('table:')}", *settings
 
 
@@ -203,8 +204,8 @@ _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 
 @lru_cache(_MOST_NAMES)
-def short_name(name: str) -> str:
-    """Return a name in lower case without namespace or module; a method keeps its class."""
+def get_short_name(name: str) -> str:
+    """Return a name in lower case without namespace or module: `invoice.total` for a method."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
     # By convention, names of classes start with a capital, and names of modules do not.
     kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
@@ -212,11 +213,11 @@ def short_name(name: str) -> str:
 
 
 def format_endpoint(method: str, path: str) -> str:
-    """Return `METHOD /path` with `{}` for parameters, as the node name of requests to a path."""
-    return f"{method.upper()} {path_template(path)}"
+    """Return the name of the node for requests to a path: `METHOD /path`, `{}` for parameters."""
+    return f"{method.upper()} {format_path_template(path)}"
 
 
-def setting_name(local: str, path: str) -> str:
+def build_setting_name(local: str, path: str) -> str:
     """Return the repository-wide name of a setting.
 
     Args:
@@ -235,10 +236,11 @@ def setting_name(local: str, path: str) -> str:
     return CONFIG + ".".join(filter(None, (place, local)))
 
 
-def local_settings(name: str) -> Iterator[str]:
-    """Yield the names that a setting may have within its own file.
+def iter_setting_names_in_file(name: str) -> Iterator[str]:
+    """Yield the names that a dotted setting may have inside its file.
 
-    The file's name may have any number of parts, so each part after a dot may be the first key.
+    For `a.b.c`: all of it, `b.c` if the file is `a`, `c` if the file is `a/b`, and "" if the name
+    is that of the file. Each starts with OWN_SETTING.
     """
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
@@ -257,7 +259,7 @@ _MOST_FOLDERS: Final = 20
 _LONGEST_NAME: Final = 1_000
 
 
-def symbol_spellings(written: str) -> list[str]:
+def list_symbol_spellings(written: str) -> list[str]:
     r"""Return the indexed names that a user's text may mean, the written name first.
 
     Args:
@@ -275,20 +277,20 @@ def symbol_spellings(written: str) -> list[str]:
     return [spelling for spelling in dict.fromkeys([*found, joined]) if spelling]
 
 
-def table_spellings(written: str) -> list[str]:
+def list_table_spellings(written: str) -> list[str]:
     """Return the table names that a user's text may mean: unquoted, with and without a schema."""
     bare = "".join(mark for mark in written.strip()[:_LONGEST_NAME] if mark not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [table for table in dict.fromkeys([bare, bare.rpartition(".")[2]]) if table]
 
 
-def route_spellings(written: str) -> Iterator[str]:
+def iter_route_spellings(written: str) -> Iterator[str]:
     """Yield the route templates that a requested path may match, fewest parameters first."""
     request = parse_request(written)
     if request is None:
         return
     method, path = request
-    parts = requested_template(path).split("/")[1:]
+    parts = format_requested_template(path).split("/")[1:]
     free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MOST_FREE_PARTS:]
     for count in range(1, len(free) + 1):
         # The last parts of a path are most often parameters.
@@ -297,10 +299,10 @@ def route_spellings(written: str) -> Iterator[str]:
             yield f"{method} /{template}".lstrip()
 
 
-def route_endings(written: str) -> Iterator[str]:
-    """Yield the suffixes of a requested path, as the path in the code may lack a prefix.
+def iter_route_endings(written: str) -> Iterator[str]:
+    """Yield the endings of a requested path: the path in the code may lack a prefix.
 
-    Each has the method, and is also tried with a parameter as its last part.
+    Each ending starts with the HTTP method, and is also yielded with `{}` as its last part.
 
     Args:
         written: a requested path, such as `GET /api/invoices/42`.
@@ -309,13 +311,13 @@ def route_endings(written: str) -> Iterator[str]:
     if request is None:
         return
     method, path = request
-    for end in [*path_suffixes(requested_template(path))][1:]:
+    for end in [*iter_path_suffixes(format_requested_template(path))][1:]:
         before, _, last = end.rpartition("/")
         free = [f"{before}/{{}}"] if before and last != "{}" else []
         yield from (f"{method} {ending}".lstrip() for ending in (end, *free))
 
 
-def path_spellings(written: str) -> list[str]:
+def list_path_spellings(written: str) -> list[str]:
     r"""Return the paths that a user's text may mean, the most exact first.
 
     Args:
@@ -348,11 +350,11 @@ _MODELS: Final = "Models"
 _POLICIES: Final = "Policies"
 
 
-def usual_policies(model: str) -> Iterator[str]:
+def iter_usual_policies(model: str) -> Iterator[str]:
     """Yield the policy classes that a model usually has; Laravel tries these and others."""
     *places, short = model.split("\\")
     if _MODELS not in places:
-        yield from tried_policies(model)
+        yield from iter_tried_policies(model)
         return
     at = places.index(_MODELS)
     root, inner = places[:at], places[at + 1 :]
@@ -360,7 +362,7 @@ def usual_policies(model: str) -> Iterator[str]:
         yield "\\".join((*root, _POLICIES, *place, f"{short}Policy"))
 
 
-def tried_policies(model: str) -> Iterator[str]:
+def iter_tried_policies(model: str) -> Iterator[str]:
     """Yield the classes that Laravel tries as a model's policy, in Laravel's order."""
     namespace, _, short = model.rpartition("\\")
     parts = namespace.split("\\") if namespace else []
@@ -372,7 +374,7 @@ def tried_policies(model: str) -> Iterator[str]:
 
 
 def get_authorizing_method(fact: Fact) -> str:
-    """Return the method that makes a check: the one named in the fact, else the fact's symbol."""
+    """Return the method in which a check is made: as the fact names it, else its symbol."""
     method = fact.values.get("method")
     return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
 
@@ -381,12 +383,12 @@ def find_policy_method(fact: Fact) -> str:
     """Return the policy method that decides a fact `authorizes`; "" if it is unknown."""
     ability = str(fact.values.get("ability", ""))
     if ability:
-        return method_of_ability(ability)
+        return get_method_of_ability(ability)
     method = fact.symbol.partition("::")[2]
     return RESOURCE_ABILITIES.get(method, method)
 
 
-def method_of_ability(ability: str) -> str:
+def get_method_of_ability(ability: str) -> str:
     """Return the policy method for an ability: `forceDelete` for `force-delete`."""
     first, *others = ability.replace("_", "-").split("-") if "-" in ability else [ability]
     return first + "".join(other[:1].upper() + other[1:] for other in others)

@@ -34,11 +34,11 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     OWN_SETTING,
-    list_keys,
-    local_settings,
-    route_keys,
-    setting_keys,
-    setting_name,
+    build_setting_name,
+    iter_setting_names_in_file,
+    list_route_keys,
+    list_search_keys,
+    list_setting_keys,
 )
 
 NameStyle: TypeAlias = Literal[
@@ -101,17 +101,17 @@ def get_name_style(path: str) -> NameStyle:
     return _BY_SUFFIX.get(posixpath.splitext(path)[1], "none")
 
 
-def defined_name(local: str, path: str) -> str:
+def qualify_defined_name(local: str, path: str) -> str:
     """Return the repository-wide name of a definition in a file."""
     style = get_name_style(path)
     if style == "python":
-        return f"{_python_module(path)}.{local}" if _python_module(path) else local
+        return f"{_get_python_module(path)}.{local}" if _get_python_module(path) else local
     if style == "go":
         package, _, rest = local.partition(".")
         return f"{posixpath.dirname(path) or package}#{rest}"
     if style == "rust":
-        return f"{_rust_module(path)}#{local.replace('::', '.')}"
-    return f"{stem(path)}#{local}" if style == "javascript" else local
+        return f"{_get_rust_module(path)}#{local.replace('::', '.')}"
+    return f"{get_module_stem(path)}#{local}" if style == "javascript" else local
 
 
 def resolve_spelling(spelling: str, path: str) -> str:
@@ -119,27 +119,27 @@ def resolve_spelling(spelling: str, path: str) -> str:
     if spelling.startswith(HANDED):
         return HANDED + resolve_spelling(spelling.removeprefix(HANDED), path)
     if spelling.startswith(OWN_SETTING):
-        return setting_name(spelling.removeprefix(OWN_SETTING), path)
+        return build_setting_name(spelling.removeprefix(OWN_SETTING), path)
     if spelling.startswith(OWN):
-        return defined_name(spelling[1:], path)
-    return spelling if spelling.startswith(CALLED) else _relative_name(spelling, path)
+        return qualify_defined_name(spelling[1:], path)
+    return spelling if spelling.startswith(CALLED) else _resolve_relative_name(spelling, path)
 
 
-def _relative_name(spelling: str, path: str) -> str:
+def _resolve_relative_name(spelling: str, path: str) -> str:
     style = get_name_style(path)
     if style == "python" and spelling.startswith("."):
         return _resolve_relative(spelling, path)
     if style in {"javascript", "rust"} and spelling.startswith("."):
         module, _, name = spelling.partition("#")
-        folder = _rust_module(path) if style == "rust" else posixpath.dirname(path)
+        folder = _get_rust_module(path) if style == "rust" else posixpath.dirname(path)
         place = posixpath.normpath(posixpath.join(folder, module))
-        return "" if place.startswith("..") else f"{stem(place)}#{name}"
+        return "" if place.startswith("..") else f"{get_module_stem(place)}#{name}"
     return spelling
 
 
 @lru_cache(_MOST_KEPT)
-def depends_on_place(name: str) -> bool:
-    """Return whether resolving a name requires the paths of the files that define it."""
+def depends_on_path(name: str) -> bool:
+    """Return whether a name is only resolved with the paths of the files that may define it."""
     if name.startswith((CALLED, SCOPED)):
         return True
     if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
@@ -215,7 +215,7 @@ def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None
 
 
 def _is_scoped(name: str) -> bool:
-    """Return whether a name has the form of names in languages without their own reader: `A::b`."""
+    """Return whether a name has the form `A::b` of languages without their own reader."""
     return not any(mark in name for mark in "\\.#/") and ":" not in name.replace("::", "")
 
 
@@ -240,10 +240,10 @@ def ends_with_name(defined: str, name: str) -> bool:
     return defined == name or defined.endswith((f".{name}", f"/{name}", f":{name}"))
 
 
-def spellings(name: str, short: str) -> Iterator[str]:
+def iter_spellings(name: str, short: str) -> Iterator[str]:
     """Yield the spellings by which texts may refer to a definition with this short name."""
     if name.startswith(HANDED):
-        targets = spellings(name.removeprefix(HANDED), short)
+        targets = iter_spellings(name.removeprefix(HANDED), short)
         yield from (HANDED + target for target in targets if not target.startswith(CALLED))
         return
     yield name
@@ -252,12 +252,12 @@ def spellings(name: str, short: str) -> Iterator[str]:
         parts = name.split("::")[-_LONGEST:]
         yield from (SCOPED + "::".join(parts[at:]) for at in range(len(parts)))
     if name.startswith(_TABLE):
-        yield from (CALLED + key for key in list_keys(name))
+        yield from (CALLED + key for key in list_search_keys(name))
     elif name.startswith(CONFIG):
-        yield from (CALLED + key for key in setting_keys(name.removeprefix(CONFIG)))
+        yield from (CALLED + key for key in list_setting_keys(name.removeprefix(CONFIG)))
     elif name.startswith(_ROUTE):
         methods, _, path = name.removeprefix(_ROUTE).partition(" ")
-        keys = route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
+        keys = list_route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
         yield from (CALLED + key for key in keys)
     elif "#" in name:
         yield from _iter_javascript_spellings(name)
@@ -265,29 +265,29 @@ def spellings(name: str, short: str) -> Iterator[str]:
         yield from _iter_python_spellings(name)
 
 
-def own_spellings(name: str) -> Iterator[str]:
+def iter_own_spellings(name: str) -> Iterator[str]:
     """Yield the spellings of a definition in its own file, as edges store them."""
     if name.startswith(HANDED):
         yield HANDED + OWN + re.split(r"[#.]", name)[-1]
         return
     if name.startswith(CONFIG):
-        yield from local_names(name)
+        yield from iter_local_names(name)
         return
     yield name
-    if depends_on_place(name):
-        yield from (OWN + local for local in local_names(name) if local != name)
+    if depends_on_path(name):
+        yield from (OWN + local for local in iter_local_names(name) if local != name)
 
 
-def local_names(name: str) -> Iterator[str]:
-    """Yield the names that the text of its own file may give a definition."""
+def iter_local_names(name: str) -> Iterator[str]:
+    """Yield the names that a definition may have in the text of its file."""
     yield name
     if name.startswith(CONFIG):
-        yield from local_settings(name)
+        yield from iter_setting_names_in_file(name)
         return
     if "#" in name:
         module, _, local = name.rpartition("#")
         yield local
-        yield from (f"{package}.{local}" for package in _go_package_names(module))
+        yield from (f"{package}.{local}" for package in _iter_go_package_names(module))
         if "." in local:
             yield local.replace(".", "::")
     elif "." in name and "\\" not in name:
@@ -295,8 +295,8 @@ def local_names(name: str) -> Iterator[str]:
         yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
 
 
-def stem(path: str) -> str:
-    """Return the path of a JavaScript module without the parts that an import may leave out."""
+def get_module_stem(path: str) -> str:
+    """Return the path of a JavaScript module without the endings that imports may omit."""
     suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
@@ -326,19 +326,19 @@ _ROOT_PARTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "cod
 _VERSION: Final = re.compile(r"v\d+")
 
 
-def _go_package_names(folder: str) -> Iterator[str]:
+def _iter_go_package_names(folder: str) -> Iterator[str]:
     """Yield the names that the package in a folder may have."""
     *above, last = folder.rsplit("/", 2)[-2:]
     names = {last, "main", last.removeprefix("go-").removesuffix("-go").replace("-", "")}
     yield from sorted(names | set(above if _VERSION.fullmatch(last) else ()))
 
 
-def _rust_module(path: str) -> str:
+def _get_rust_module(path: str) -> str:
     folder, _, file = path.removesuffix(".rs").rpartition("/")
     return folder if file in {"mod", "lib", "main"} else f"{folder}/{file}".lstrip("/")
 
 
-def _python_module(path: str) -> str:
+def _get_python_module(path: str) -> str:
     suffix = next((one for one in _PYTHON if path.endswith(one)), "")
     path = path.removesuffix(suffix)
     return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
@@ -347,7 +347,7 @@ def _python_module(path: str) -> str:
 def _resolve_relative(spelling: str, path: str) -> str:
     name = spelling.lstrip(".")
     levels = len(spelling) - len(name)
-    package = _python_module(path).split(".")
+    package = _get_python_module(path).split(".")
     is_package = path.rpartition("/")[2].startswith("__init__.")
     kept = len(package) - levels + is_package
     if kept < 0:
@@ -367,7 +367,7 @@ def _iter_python_spellings(name: str) -> Iterator[str]:
 
 def _iter_javascript_spellings(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
-    yield from (OWN + local_name for local_name in local_names(name) if local_name != name)
+    yield from (OWN + local_name for local_name in iter_local_names(name) if local_name != name)
     parts = module.split("/")
     for at in range(max(0, len(parts) - _LONGEST), len(parts) + 1):
         rest = "/".join(parts[at:])

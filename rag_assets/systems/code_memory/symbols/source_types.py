@@ -135,13 +135,13 @@ def is_data(path: str) -> bool:
     shown = path[-_LONGEST_PATH:]
     if _TRANSLATIONS.search(shown):
         return True
-    if not _DATA.search(shown) or type_of_place(path) in {"config", "package"}:
+    if not _DATA.search(shown) or get_type_of_path(path) in {"config", "package"}:
         return False
     return _TEST_DATA.search(shown) is not None or _CONFIGURATION.search(shown) is None
 
 
 @lru_cache(_MOST_PATHS)
-def type_of_place(path: str) -> SourceType:
+def get_type_of_path(path: str) -> SourceType:
     """Return the source type of a file by its path; "code" if the path matches no pattern."""
     shown = path[-_LONGEST_PATH:]
     return next((kind for pattern, kind in _RULES if pattern.search(shown)), "code")
@@ -173,7 +173,7 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     Args:
         role, symbol: role and name of its definition.
         kinds: the source types of the document's definitions, by name.
-        place: source type of its document by path; any other name counts as "code".
+        place: source type of its document's path; an unknown type counts as "code".
     """
     by_path = place if place in SOURCE_TYPES else "code"
     if role in _BY_ROLE:

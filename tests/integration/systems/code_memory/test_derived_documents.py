@@ -18,7 +18,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.journal.events import EventKind
 from rag_assets.systems.code_memory.answers import CodeAnswers
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.definitions import relations_report
 from rag_assets.systems.code_memory.pipeline.fact_store import FACTS
 from rag_assets.systems.code_memory.pipeline.labelling import load_file_facts
@@ -163,7 +163,7 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"{type(FACTS).__module__}.derived_documents", killed)
+        patched.setattr(f"{type(FACTS).__module__}.derive_documents", killed)
         with pytest.raises(KeyboardInterrupt):
             driver.sync(tenant)
     with driver.locked(tenant) as ctx:
@@ -171,7 +171,7 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
         assert serving is not None
         assert FACTS.unfinished(ctx.catalog, ctx.tenant, serving.number)
         assert load_file_facts(
-            ctx, list(code_catalog(ctx.catalog).kinds.iter_indexed(tenant, serving.number))
+            ctx, list(get_code_catalog(ctx.catalog).kinds.iter_indexed(tenant, serving.number))
         )
     assert driver.sync(tenant)["derived"] == 3
     with driver.locked(tenant) as ctx:

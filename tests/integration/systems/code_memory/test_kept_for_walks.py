@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.search import Retriever
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.systems.code_memory.test_searches import FILES
@@ -52,8 +52,8 @@ class Service:
 
     def state(self) -> str:
         return (
-            code_catalog(self.driver.session.catalog)
-            .relations.read_moment(self.tenant, ())
+            get_code_catalog(self.driver.session.catalog)
+            .relations.read_readable_state(self.tenant, ())
             .state.changes
         )
 

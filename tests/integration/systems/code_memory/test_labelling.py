@@ -10,7 +10,7 @@ import pytest
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.storage.lake.store import TenantLake
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 
@@ -49,7 +49,7 @@ def labels(driver: Driver, tenant: str) -> dict[str, str]:
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
-        documents = list(code_catalog(ctx.catalog).kinds.iter_indexed(tenant, serving.number))
+        documents = list(get_code_catalog(ctx.catalog).kinds.iter_indexed(tenant, serving.number))
         return {symbol: kind for document in documents for symbol, kind in document.kinds.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.search.model import SearchAnswer, SearchRequest
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Readable
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -122,7 +122,7 @@ def test_definitions_by_their_last_part_begin_with_the_same_marks(
     catalog = installation.session().catalog
     serving = catalog.generations.serving(TENANT)
     assert serving is not None
-    relations = code_catalog(catalog).relations.select_readable(
+    relations = get_code_catalog(catalog).relations.select_readable(
         Readable(TENANT, serving.number, ("staff",))
     )
     found = [one.name.rpartition("::")[2] for one in relations.find_by_last_part(name, 10)]

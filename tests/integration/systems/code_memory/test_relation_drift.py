@@ -15,7 +15,7 @@ from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.pipeline.mark_keeper import accept_catalog
 from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.storage.catalog.tables import source_records
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
 from rag_assets.systems.code_memory.definitions import build_verdict
 from rag_assets.systems.code_memory.pipeline.fact_store import (
@@ -172,7 +172,7 @@ def test_what_was_erased_meanwhile_is_not_recorded_again(driver: Driver) -> None
     with driver.locked(TENANT) as ctx:
         whole = rows(ctx)
         stated = Relations((Symbol("erased", "function", True, 1, 1),), ())
-        code_catalog(ctx.catalog).relation_rows.replace_rows(ctx.ref, {"f" * 64: stated})
+        get_code_catalog(ctx.catalog).relation_rows.replace_rows(ctx.ref, {"f" * 64: stated})
         assert rows(ctx) == whole
 
 
@@ -188,7 +188,7 @@ def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
             for file in (lake / "chunks").rglob("*.parquet"):
                 file.unlink()
             damaged = replace(ctx, lake=ctx.lake.readable())
-            texts = code_catalog(ctx.catalog).relation_rows.list_texts(TENANT, ALL.hash_range)
+            texts = get_code_catalog(ctx.catalog).relation_rows.list_texts(TENANT, ALL.hash_range)
             assert damaged.lake.find_missing_chunk_sets({text.chunk_set_key for text in texts})
             assert compare_relations(damaged, ALL).none
             assert compare_relations(damaged, ALL, repairs=True).none

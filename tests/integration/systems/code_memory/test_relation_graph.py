@@ -16,7 +16,7 @@ from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import document_index, documents
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, Permits, Readable
 from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
@@ -78,15 +78,17 @@ class Kept:
         return GraphKey(self.ref, serving.number)
 
     def moment(self, principals: Collection[str] = ()) -> ReadableState:
-        return code_catalog(self.catalog).relations.read_moment(TENANT, principals)
+        return get_code_catalog(self.catalog).relations.read_readable_state(TENANT, principals)
 
     def rows(self, principals: Collection[str] = ()) -> RelationRows:
         readable = Readable(TENANT, self.key.generation, principals)
-        return code_catalog(self.catalog).relations.select_readable(readable)
+        return get_code_catalog(self.catalog).relations.select_readable(readable)
 
     def graph(self) -> Graph:
         """Wait until the graph of the present state is loaded; return it."""
-        return loaded(code_catalog(self.catalog).relations.graphs, self.key, self.moment().state)
+        return loaded(
+            get_code_catalog(self.catalog).relations.graphs, self.key, self.moment().state
+        )
 
     def write(self, source: str, files: dict[str, str]) -> None:
         for name, text in files.items():
@@ -399,11 +401,11 @@ def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
     with kept.driver.locked(TENANT) as ctx:
         relations = build_relations_of_texts(ctx, {held.text_key: "text/x-php"})
         assert relations.keys() == {held.text_key}
-        code_catalog(kept.catalog).relation_rows.replace_rows(
+        get_code_catalog(kept.catalog).relation_rows.replace_rows(
             ctx.ref, {held.text_key: Recorded((), ())}
         )
         assert told not in kept.walked(STORE)
-        code_catalog(kept.catalog).relation_rows.replace_rows(ctx.ref, relations)
+        get_code_catalog(kept.catalog).relation_rows.replace_rows(ctx.ref, relations)
     assert told in kept.walked(STORE)
     assert kept.graph().segments[0] is not graph.segments[0]
 
@@ -461,7 +463,7 @@ def test_memory_is_bounded(kept: Kept) -> None:
     other = GraphKey(TenantRef("another", 1), 1)
     room = RelationGraphs(kept.catalog.database, most_bytes=size + 100)
     loaded(room, key, state)
-    empty = code_catalog(kept.catalog).relations.read_moment("another", ()).state
+    empty = get_code_catalog(kept.catalog).relations.read_readable_state("another", ()).state
     loaded(room, other, empty)
     assert room.get(key, state) is not None, "an empty one takes no room"
     none = RelationGraphs(kept.catalog.database, most_bytes=0)

@@ -33,9 +33,9 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
-    class_of_creation,
-    class_of_value,
+    find_class_of_value,
     find_variable_types,
+    get_class_of_creation,
 )
 from rag_assets.systems.code_memory.languages.php.values import (
     CALLS,
@@ -48,9 +48,9 @@ from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
     add_rest_units,
-    end_with_comment,
-    first_child,
-    first_comment,
+    find_end_with_comment,
+    find_first_comment,
+    get_first_child,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
@@ -84,13 +84,13 @@ def list_units(source: PhpSource) -> tuple[Unit, ...]:
 
 
 def _iter_units_of_class(source: PhpSource, class_like: ClassLike) -> Iterator[Unit]:
-    tree, statement = source.tree, _enclosing_statement(class_like.node)
-    start, end = tree.start(first_comment(statement)), tree.end(statement)
+    tree, statement = source.tree, _get_enclosing_statement(class_like.node)
+    start, end = tree.start(find_first_comment(statement)), tree.end(statement)
     members = list(_iter_units_of_members(source, class_like))
     head = len(source.text[: members[0].start if members else end].rstrip())
     signature, cuts = (
         _read_signature(source, class_like.node),
-        _statement_ends(source, class_like.node),
+        _list_statement_ends(source, class_like.node),
     )
     yield Unit(start, head, "class", class_like.name, signature, cuts=cuts)
     yield from members[:-1]
@@ -117,28 +117,28 @@ def _iter_schema_statements(source: PhpSource, method: Method) -> Iterator[Unit]
     for statement in method.body.named_children if method.body is not None and is_up else ():
         chain = _find_chain_in_statement(source, statement)
         if chain is not None and chain.static and chain.root.rpartition("\\")[2] == "Schema":
-            table = source.value(chain.calls[-1].argument(0))
+            table = source.read_value(chain.calls[-1].get_argument(0))
             name = table if isinstance(table, str) else ""
             yield _build_unit(source, statement, "schema", name, alone=True)
 
 
 def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
-    for statement in source.statements():
+    for statement in source.iter_statements():
         if statement.type == "return_statement":
             yield from _iter_units_of_keys(source, statement)
             continue
         chain = _find_chain_in_statement(source, statement)
         if chain is not None and _is_route(source, chain):
-            role: Role = "group" if chain.call("group") else "route"
+            role: Role = "group" if chain.find_call("group") else "route"
             yield _build_unit(source, statement, role, "", alone=role == "group")
 
 
 def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
-    value = first_child(statement)
+    value = get_first_child(statement)
     if value is None or value.type != "array_creation_expression":
         return
     for key, element in iter_elements(value):
-        name = source.value(key)
+        name = source.read_value(key)
         if isinstance(name, str):
             yield _build_unit(source, element.parent or element, "key", name, alone=True)
 
@@ -146,14 +146,14 @@ def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
 def _is_route(source: PhpSource, chain: Chain) -> bool:
     if not chain.static:
         return chain.root in _ROUTERS
-    name = source.class_name(chain.root, chain.node)
+    name = source.resolve_class_name(chain.root, chain.node)
     return name in {"Illuminate\\Support\\Facades\\Route", "Route"}
 
 
 def _find_chain_in_statement(source: PhpSource, statement: Node) -> Chain | None:
     if statement.type != "expression_statement" or not statement.named_children:
         return None
-    return source.chain(statement.named_children[0])
+    return source.parse_chain(statement.named_children[0])
 
 
 def _is_relation(source: PhpSource, method: Method) -> bool:
@@ -162,8 +162,9 @@ def _is_relation(source: PhpSource, method: Method) -> bool:
         return False
     tree = source.tree
     return any(
-        tree.field(node, "object") == "$this" and tree.field(node, "name").lower() in _RELATIONS
-        for node in tree.nodes(MEMBER_CALLS, method.body)
+        tree.get_field_text(node, "object") == "$this"
+        and tree.get_field_text(node, "name").lower() in _RELATIONS
+        for node in tree.find_nodes(MEMBER_CALLS, method.body)
     )
 
 
@@ -171,17 +172,17 @@ def _build_unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone
     tree = source.tree
     has_signature = role in {"method", "relation", "function"}
     return Unit(
-        tree.start(first_comment(node)),
-        end_with_comment(source.tree, node),
+        tree.start(find_first_comment(node)),
+        find_end_with_comment(source.tree, node),
         role,
         symbol,
         _read_signature(source, node) if has_signature else "",
         alone=alone,
-        cuts=_statement_ends(source, node),
+        cuts=_list_statement_ends(source, node),
     )
 
 
-def _enclosing_statement(node: Node) -> Node:
+def _get_enclosing_statement(node: Node) -> Node:
     """Return the statement around an anonymous class; for any other class, the class itself."""
     at = node
     while at.type not in CLASS_ROLES or at.type == "anonymous_class":
@@ -201,8 +202,8 @@ def _read_signature(source: PhpSource, node: Node) -> str:
     return " ".join(source.text[start:end].split()).rstrip(";")
 
 
-def _statement_ends(source: PhpSource, node: Node) -> tuple[int, ...]:
-    return tuple(sorted({source.tree.end(n) for n in source.tree.nodes(_STATEMENTS, node)}))
+def _list_statement_ends(source: PhpSource, node: Node) -> tuple[int, ...]:
+    return tuple(sorted({source.tree.end(n) for n in source.tree.find_nodes(_STATEMENTS, node)}))
 
 
 def _drop_nested_units(units: Iterable[Unit]) -> list[Unit]:
@@ -215,7 +216,7 @@ def _drop_nested_units(units: Iterable[Unit]) -> list[Unit]:
 
 
 def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
-    """Return the units; the head of a class at the top includes the namespace and imports above."""
+    """Return the units; the head of a first class also has the namespace and imports above it."""
     if not units or units[0].role != "class":
         return units
     first = units[0]
@@ -230,46 +231,46 @@ _OWN = frozenset({"$this", "self", "static"})
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition"})
 
 
-def list_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the imports, definitions and calls of a file, in no particular order."""
     for scope in source.scopes:
         for imported in scope.used:
             values = {"name": imported.name, "alias": imported.alias}
-            yield source.tree.fact("imports", imported.node, "", values)
+            yield source.tree.build_fact("imports", imported.node, "", values)
     for declared in source.classes:
         yield from _iter_class_facts(source, declared)
     for name, function in source.functions:
-        yield _declaration_fact(source, "function", name, function)
+        yield _build_declaration_fact(source, "function", name, function)
         yield from _iter_body_facts(source, function, name, None)
-    for statement in source.statements():
+    for statement in source.iter_statements():
         if statement.type not in _DECLARATIONS:
             yield from _iter_call_facts(source, _CallContext(statement, "", {}), _DECLARATIONS)
 
 
 def _iter_class_facts(source: PhpSource, class_like: ClassLike) -> Iterator[Fact]:
     values = {"role": class_like.role, "public": True, "abstract": class_like.abstract}
-    yield source.tree.fact("declares", class_like.node, class_like.name, values)
+    yield source.tree.build_fact("declares", class_like.node, class_like.name, values)
     for kind, names in (
         ("extends", class_like.parents),
         ("implements", class_like.interfaces),
         ("uses_trait", class_like.traits),
     ):
         for name in names:
-            yield source.tree.fact(kind, class_like.node, class_like.name, {"name": name})
+            yield source.tree.build_fact(kind, class_like.node, class_like.name, {"name": name})
     for method in class_like.methods:
         symbol = f"{class_like.name}::{method.name}"
-        yield _declaration_fact(source, "method", symbol, method)
+        yield _build_declaration_fact(source, "method", symbol, method)
         yield from _iter_body_facts(source, method, symbol, class_like)
 
 
-def _declaration_fact(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
+def _build_declaration_fact(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
     values = {
         "role": role,
         "public": method.public,
         "parameters": [{"name": p.name, "type": p.type} for p in method.parameters],
         "returns": method.returns,
     }
-    return source.tree.fact("declares", method.node, symbol, values)
+    return source.tree.build_fact("declares", method.node, symbol, values)
 
 
 def _iter_body_facts(
@@ -293,7 +294,7 @@ class _CallContext:
     types: Mapping[str, str]
     around: ClassLike | None = None
 
-    def possible_owners(self, method: str) -> tuple[str, ...]:
+    def list_possible_owners(self, method: str) -> tuple[str, ...]:
         """Return the traits and parents that may define a method; empty if the class defines it."""
         if self.around is None or any(own.name == method for own in self.around.methods):
             return ()
@@ -305,7 +306,7 @@ def _iter_call_facts(
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
     inner_end = -1
-    for node in source.tree.nodes(CALLS | CLOSURES | into, context.node):
+    for node in source.tree.find_nodes(CALLS | CLOSURES | into, context.node):
         if node.start_byte < inner_end:
             continue
         if node.type in into:
@@ -313,7 +314,7 @@ def _iter_call_facts(
         for kind, name in _list_call_targets(source, node, context):
             if (kind, name) not in seen:
                 seen.add((kind, name))
-                yield source.tree.fact(kind, node, context.symbol, {"name": name})
+                yield source.tree.build_fact(kind, node, context.symbol, {"name": name})
 
 
 def _list_call_targets(
@@ -333,11 +334,11 @@ def _list_call_targets(
     if OR in called[1]:
         owners, _, method = called[1].rpartition("::")
         return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
-    receiver = _receiver_text(
+    receiver = _get_receiver_text(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
-    above = context.possible_owners(method) if receiver in _OWN else ()
+    above = context.list_possible_owners(method) if receiver in _OWN else ()
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
@@ -350,13 +351,13 @@ def _find_called_name(
     """
     tree, types = source.tree, context.types
     if node.type == "object_creation_expression":
-        created = class_of_creation(source, node)
+        created = get_class_of_creation(source, node)
         return ("creates_object", created) if created else None
     if node.type == "function_call_expression":
         function = node.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        return "calls", source.find_scope(node).function_name(tree.node_text(function))
+        return "calls", source.find_scope(node).resolve_function_name(tree.get_node_text(function))
     name = node.child_by_field_name("name")
     if name is None or name.type != "name":
         return None
@@ -364,19 +365,21 @@ def _find_called_name(
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
         if scope is not None and scope.type in NAMED:
-            owner = source.class_name(tree.node_text(scope), node)
+            owner = source.resolve_class_name(tree.get_node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
-        owner = types.get(_receiver_text(tree, receiver), "") or class_of_value(
+        owner = types.get(_get_receiver_text(tree, receiver), "") or find_class_of_value(
             source, receiver, context.around
         )
-    return ("calls", f"{owner}::{tree.node_text(name)}") if owner else None
+    return ("calls", f"{owner}::{tree.get_node_text(name)}") if owner else None
 
 
-def _receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
+def _get_receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
     """Return the receiver of a call as written; "" if it is itself a call."""
     return (
-        "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.node_text(receiver)
+        ""
+        if receiver is not None and receiver.type in MEMBER_CALLS
+        else tree.get_node_text(receiver)
     )
 
 
@@ -387,10 +390,10 @@ _STRINGS: Final = frozenset({"string", "encapsed_string"})
 _CALLS: Final = "function_call_expression"
 
 
-def list_setting_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_setting_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield a fact for each setting in the array that a file returns."""
-    for statement in source.statements():
-        value = first_child(statement)
+    for statement in source.iter_statements():
+        value = get_first_child(statement)
         if statement.type != "return_statement" or value is None:
             continue
         if value.type == "array_creation_expression":
@@ -401,14 +404,14 @@ def _iter_array_facts(source: PhpSource, statement: Node, array: Node) -> Iterat
     keys = list(_iter_array_keys(source, array))
     if not keys or _are_mostly_prose(source, keys):
         return
-    yield source.tree.fact("defines_setting", statement, "", {"name": "", "of": "code"})
+    yield source.tree.build_fact("defines_setting", statement, "", {"name": "", "of": "code"})
     for path, value in keys:
         name, element = ".".join(path), value.parent or value
         values = {"name": name, "of": "code"}
-        yield source.tree.fact("defines_setting", element, path[0], values)
+        yield source.tree.build_fact("defines_setting", element, path[0], values)
         for variable in _iter_environment_variables(source, value):
             values = {"key": variable, "setting": name}
-            yield source.tree.fact("reads_env", element, "", values)
+            yield source.tree.build_fact("reads_env", element, "", values)
 
 
 def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
@@ -417,7 +420,7 @@ def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str
     while todo:
         node, above = todo.pop()
         for key, value in iter_elements(node):
-            name = source.value(key)
+            name = source.read_value(key)
             if not isinstance(name, str) or not name or count >= _MOST:
                 continue
             count += 1
@@ -432,20 +435,20 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
     values = [value for _, value in keys if value.type != "array_creation_expression"]
     prose_count = sum(
         node.type in _STRINGS
-        and _WORDS.search(source.tree.node_text(node).strip("'\"")) is not None
+        and _WORDS.search(source.tree.get_node_text(node).strip("'\"")) is not None
         for node in values
     )
     return prose_count * 2 > len(values)
 
 
 def _iter_environment_variables(source: PhpSource, value: Node) -> Iterator[str]:
-    """Yield the environment variables that a value reads with `env()`; none if it is an array."""
+    """Yield the environment variables that a value reads by `env()`; none for an array."""
     if value.type == "array_creation_expression":
         return
-    for node in source.tree.nodes(frozenset({_CALLS}), value):
-        if source.tree.field(node, "function").lower() != "env":
+    for node in source.tree.find_nodes(frozenset({_CALLS}), value):
+        if source.tree.get_field_text(node, "function").lower() != "env":
             continue
-        chain = source.chain(node)
-        name = None if chain is None else source.value(chain.calls[0].argument(0))
+        chain = source.parse_chain(node)
+        name = None if chain is None else source.read_value(chain.calls[0].get_argument(0))
         if isinstance(name, str) and name:
             yield name

@@ -32,8 +32,8 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
-    class_of_argument,
-    class_of_creation,
+    get_class_of_argument,
+    get_class_of_creation,
     read_noted_parameters,
     read_noted_return,
 )
@@ -43,7 +43,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 
 THEN: Final = "->"
 """Separator between the steps of an origin."""
@@ -78,7 +78,7 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
     return [branch for branch in found if branch is not None]
 
 
-def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
+def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
     """Return the expression that a loop iterates over, and the variable for each element."""
     parts = [named_child for named_child in node.named_children if named_child.type != "comment"]
     if len(parts) < 2:  # noqa: PLR2004 - a loop that could not be parsed
@@ -90,7 +90,7 @@ def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def list_classes(kind: str) -> Origins:
-    """Return the classes in a PHP type (`A|B`, `int`) as origins; None if it has no class."""
+    """Return the classes in a PHP type such as `A|B` as origins; None if the type has no class."""
     named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
     return named or None
 
@@ -106,7 +106,7 @@ def combine_origins(several: Iterable[Origins]) -> Origins:
 
 
 def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
-    """Return origins that continue with further steps; None if any of them becomes too long."""
+    """Return origins with further steps appended; None if any of them becomes too long."""
     if start is None or not steps:
         return start
     found = tuple(THEN.join((origin, *steps)) for origin in start)
@@ -170,109 +170,113 @@ class OriginFinder:
         if node.type in _NOTHING:
             return ()
         if node.type == "object_creation_expression":
-            made = class_of_creation(self._source, node)
+            made = get_class_of_creation(self._source, node)
             return (made,) if made else None
         if node.type == "variable_name":
-            return self._variable_origins(self._source.tree.node_text(node), depth)
-        values = _list_possible_values(node, self._source.tree.field(node, "operator"))
+            return self._find_variable_origins(self._source.tree.get_node_text(node), depth)
+        values = _list_possible_values(node, self._source.tree.get_field_text(node, "operator"))
         if values:
             return combine_origins(self.find(value, depth + 1) for value in values)
-        return self._path_origins(node, depth)
+        return self._find_chain_origins(node, depth)
 
-    def assigned_origins(self) -> Mapping[str, Origins]:
+    def find_assigned_origins(self) -> Mapping[str, Origins]:
         """Return the origins that this body assigns to properties of `$this`, by `$this->name`."""
         names = [name for name in self._variable_values if name.startswith(_OWN)]
-        return {name: self._variable_origins(name, 0) for name in names}
+        return {name: self._find_variable_origins(name, 0) for name in names}
 
-    def _path_origins(self, node: Node, depth: int) -> Origins:
+    def _find_chain_origins(self, node: Node, depth: int) -> Origins:
         """Return the origins of what a chain of calls, properties and subscripts evaluates to."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
-            if at.type in _ACCESSES and tree.node_text(at) in self._known_properties:
+            if at.type in _ACCESSES and tree.get_node_text(at) in self._known_properties:
                 break
             named = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
                 if named is None or named.type != "name":
                     return None
-                steps.append(tree.node_text(named) + (CALLED if at.type in MEMBER_CALLS else ""))
+                steps.append(
+                    tree.get_node_text(named) + (CALLED if at.type in MEMBER_CALLS else "")
+                )
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
                 steps.append(ELEMENT)
-                at = first_child(at)
+                at = get_first_child(at)
             else:
                 break
         if at is None or len(steps) > MOST_STEPS:
             return None
         steps.reverse()
-        start = self._start_origins(at, steps, depth)
+        start = self._find_start_origins(at, steps, depth)
         return append_steps(start, steps)
 
-    def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of a chain's first expression; consume a step `user()` of it."""
+    def _find_start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
+        """Return the origins of a chain's first expression; remove a used step `user()`."""
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
             return (SIGNED_IN,)
         if at.type in _ACCESSES:
-            return self._variable_origins(tree.node_text(at), depth)
+            return self._find_variable_origins(tree.get_node_text(at), depth)
         if at.type == "scoped_call_expression":
-            return self._static_origins(at)
+            return self._find_static_origins(at)
         if at.type == "function_call_expression":
-            return self._function_origins(at, depth)
+            return self._find_function_origins(at, depth)
         if not steps:
             return None
         return self.find(at, depth + 1)
 
     def _provides_user(self, at: Node) -> bool:
-        """Return whether `user()` of an expression is the signed-in user: `auth()->user()`."""
+        """Return whether `user()`, called on this expression, is the signed-in user: `auth()`."""
         tree = self._source.tree
         if at.type == "function_call_expression":
-            return tree.field(at, "function").lstrip("\\") in _USER_PROVIDERS
+            return tree.get_field_text(at, "function").lstrip("\\") in _USER_PROVIDERS
         if at.type == "scoped_call_expression":
-            scope = tree.field(at, "scope")
-            return self._source.class_name(scope, at) in _AUTH
-        return tree.node_text(at) == _REQUEST
+            scope = tree.get_field_text(at, "scope")
+            return self._source.resolve_class_name(scope, at) in _AUTH
+        return tree.get_node_text(at) == _REQUEST
 
-    def _static_origins(self, at: Node) -> Origins:
+    def _find_static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
         if scope is None or scope.type not in NAMED or name is None or name.type != "name":
             return None
-        owner = self._source.class_name(tree.node_text(scope), at)
-        if owner in _AUTH and tree.node_text(name) == "user":
+        owner = self._source.resolve_class_name(tree.get_node_text(scope), at)
+        if owner in _AUTH and tree.get_node_text(name) == "user":
             return (SIGNED_IN,)
-        made = class_of_argument(self._source, at) if owner.endswith("App") else ""
-        return (made,) if made else (f"{owner}::{tree.node_text(name)}{CALLED}",)
+        made = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
+        return (made,) if made else (f"{owner}::{tree.get_node_text(name)}{CALLED}",)
 
-    def _function_origins(self, at: Node, depth: int) -> Origins:
+    def _find_function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        name = self._source.find_scope(at).function_name(self._source.tree.node_text(function))
+        name = self._source.find_scope(at).resolve_function_name(
+            self._source.tree.get_node_text(function)
+        )
         if name in _GIVES_NOTHING:
             return ()
         if name in _SAME:
             arguments = list_arguments(self._source.tree, at)
             return self.find(arguments[0].value, depth + 1) if arguments else None
         if name in _CONTAINER:
-            made = class_of_argument(self._source, at)
+            made = get_class_of_argument(self._source, at)
             return (made,) if made else None
         return (f"{name}{CALLED}",)
 
-    def _variable_origins(self, name: str, depth: int) -> Origins:
-        """Return the origins of a variable's values; assignments from itself are ignored."""
+    def _find_variable_origins(self, name: str, depth: int) -> Origins:
+        """Return the origins of a variable's values; an assignment from the variable is ignored."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
         if name in self._open:
             return ()
         if name not in self._known:
             self._open.add(name)
-            self._known[name] = self._compute_variable(name, depth)
+            self._known[name] = self._compute_variable_origins(name, depth)
             self._open.discard(name)
         return self._known[name]
 
-    def _compute_variable(self, name: str, depth: int) -> Origins:
+    def _compute_variable_origins(self, name: str, depth: int) -> Origins:
         declared = self._declared_origins.get(name)
         if declared and name.startswith(_OWN):
             return declared
@@ -316,13 +320,13 @@ class OriginFinder:
         """
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
-        for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
+        for node in tree.find_nodes(_CHANGES | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
-                for name, value in self._closure_parameters(node):
+                for name, value in self._iter_closure_parameters(node):
                     found.setdefault(name, []).append((value, ELEMENT))
                 continue
             if node.type == "foreach_statement":
-                value, target = loop_parts(node)
+                value, target = get_loop_parts(node)
                 step = ELEMENT
             else:
                 value, target = (node.child_by_field_name(one) for one in ("right", "left"))
@@ -330,13 +334,13 @@ class OriginFinder:
             if target is None:
                 continue
             if target.type in {"variable_name", *_ACCESSES}:
-                found.setdefault(tree.node_text(target), []).append((value, step))
+                found.setdefault(tree.get_node_text(target), []).append((value, step))
             elif target.type in {"list_literal", "array_creation_expression"}:
-                for inner in tree.nodes(frozenset({"variable_name"}), target):
-                    found.setdefault(tree.node_text(inner), []).append((None, ""))
+                for inner in tree.find_nodes(frozenset({"variable_name"}), target):
+                    found.setdefault(tree.get_node_text(inner), []).append((None, ""))
         return found
 
-    def _closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
+    def _iter_closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
         """Yield a closure's parameters, each with the collection whose elements it gets, or None.
 
         Only the first parameter of a closure passed to a method such as `each` gets elements.
@@ -346,7 +350,7 @@ class OriginFinder:
         call = argument.parent if argument is not None else None
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
-            named = tree.field(call, "name").lower()
+            named = tree.get_field_text(call, "name").lower()
             holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
         parameters = list_parameters(tree, closure, self._source.find_scope(closure))
         for position, parameter in enumerate(parameters):
@@ -354,7 +358,7 @@ class OriginFinder:
 
 
 def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
-    """Return the expressions whose value a branching or wrapping expression may take."""
+    """Return the expressions whose value a conditional, an assignment or parentheses may have."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
@@ -363,12 +367,14 @@ def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
     return list_branches(node, operator)
 
 
-def _return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
+def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
     """Return the origins of a method's return value; None if any returned value is computed."""
     if method.body is None:
         return None
     inner_end, found = -1, list[Origins]()
-    for node in source.tree.nodes(CLOSURES | {"return_statement", "anonymous_class"}, method.body):
+    for node in source.tree.find_nodes(
+        CLOSURES | {"return_statement", "anonymous_class"}, method.body
+    ):
         if node.start_byte < inner_end:
             continue
         if node.type != "return_statement":
@@ -425,10 +431,10 @@ class OriginFinders:
         if around.name not in self._property_origins:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:
-                if _SETS.search(self._source.tree.node_text(method.body)) is None:
+                if _SETS.search(self._source.tree.get_node_text(method.body)) is None:
                     continue
                 for name, origins in (
-                    OriginFinder(self._source, method, around).assigned_origins().items()
+                    OriginFinder(self._source, method, around).find_assigned_origins().items()
                 ):
                     if origins != ():
                         found.setdefault(name, set()).add(origins)
@@ -438,37 +444,39 @@ class OriginFinders:
         return self._property_origins[around.name]
 
 
-def origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fact]:
+def iter_origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fact]:
     """Yield the facts `goes_through` and `gives` of a file, in no particular order."""
     for symbol, method in finders:
         finder = finders.find(symbol)
         if finder is None or method.body is None:
             continue
-        if origins := _undeclared_return_origins(source, method, finder):
-            yield source.tree.fact("gives", method.node, symbol, {"of": [*origins]})
+        if origins := _find_undeclared_return_origins(source, method, finder):
+            yield source.tree.build_fact("gives", method.node, symbol, {"of": [*origins]})
         seen: set[tuple[str, ...]] = set()
         for node in _find_longest_chains(source, method.body):
             origins = finder.find(node)
             unresolved = tuple(origin for origin in origins or () if _needs_other_files(origin))
             if unresolved and unresolved not in seen:
                 seen.add(unresolved)
-                yield source.tree.fact("goes_through", node, symbol, {"of": [*unresolved]})
+                yield source.tree.build_fact("goes_through", node, symbol, {"of": [*unresolved]})
 
 
-def _undeclared_return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
-    """Return the origins of a function's return value; None if its declared type names a class."""
+def _find_undeclared_return_origins(
+    source: PhpSource, method: Method, finder: OriginFinder
+) -> Origins:
+    """Return the origins of a return value; None if the declared type already names a class."""
     declared = method.returns
     if declared not in _VAGUE_TYPES and not declared.startswith(_OF_FRAMEWORK):
         return None
     noted = read_noted_return(source, method) if declared in _VAGUE_TYPES else None
     own = [origin for origin in noted or () if not origin.startswith(_OF_FRAMEWORK)]
-    return tuple(own) or _return_origins(source, method, finder)
+    return tuple(own) or _find_return_origins(source, method, finder)
 
 
 def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
     """Yield the chains of calls in a body, without shorter chains that are part of longer ones."""
     inner: set[int] = set()
-    for node in source.tree.nodes(_CHAINS, body):
+    for node in source.tree.find_nodes(_CHAINS, body):
         if node.id in inner:
             continue
         at = node.child_by_field_name("object") if node.type in MEMBER_CALLS else None

@@ -21,9 +21,9 @@ from rag_assets.systems.code_memory.languages.php.values import (
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    field_children,
-    first_child,
-    syntax_tree,
+    get_first_child,
+    get_syntax_tree,
+    list_field_children,
 )
 
 _IMPORTED_NAMES = frozenset({"name", "qualified_name", "namespace_name", "relative_name"})
@@ -67,25 +67,25 @@ class NamespaceScope:
     functions: Mapping[str, str] = field(default_factory=dict)
     used: tuple[PhpImport, ...] = ()
 
-    def class_name(self, written: str) -> str:
+    def resolve_class(self, written: str) -> str:
         """Return the fully qualified name of a class from its name as written."""
         if written.startswith("\\"):
             return written[1:]
         first, separator, rest = written.partition("\\")
         if first.lower() == "namespace" and separator:
-            return self.within(rest)
+            return self.qualify(rest)
         imported = self.imports.get(first.lower())
-        return self.within(written) if imported is None else imported + separator + rest
+        return self.qualify(written) if imported is None else imported + separator + rest
 
-    def function_name(self, written: str) -> str:
-        """Return the qualified name of a function; unchanged if it is plain and not imported."""
+    def resolve_function_name(self, written: str) -> str:
+        """Return the qualified name of a function; a name that is plain and not imported stays."""
         if written.startswith("\\"):
             return written[1:]
         if "\\" in written:
-            return self.class_name(written)
+            return self.resolve_class(written)
         return self.functions.get(written.lower(), written)
 
-    def within(self, name: str) -> str:
+    def qualify(self, name: str) -> str:
         """Return the fully qualified form of a name in this namespace."""
         return f"{self.namespace}\\{name}" if self.namespace else name
 
@@ -103,10 +103,12 @@ def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
         body = child.child_by_field_name("body")
         bounds.append((name, start, child.start_byte, loose))
         if body is not None:
-            bounds.append((tree.node_text(named), child.start_byte, child.end_byte, body.children))
+            bounds.append(
+                (tree.get_node_text(named), child.start_byte, child.end_byte, body.children)
+            )
             name, start, loose = "", child.end_byte, []
         else:
-            name, start, loose = tree.node_text(named), child.start_byte, []
+            name, start, loose = tree.get_node_text(named), child.start_byte, []
     bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
     return [_build_scope(tree, *bound) for bound in bounds]
 
@@ -136,7 +138,7 @@ def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[PhpImport]:
         if child.type in {"function", "const"}:
             kind = child.type
         elif child.type == "namespace_name":
-            prefix = tree.node_text(child) + "\\"
+            prefix = tree.get_node_text(child) + "\\"
         elif child.type == "namespace_use_clause":
             yield _read_import(tree, child, kind, prefix)
         elif child.type == "namespace_use_group":
@@ -153,8 +155,8 @@ def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> PhpI
     named = next(
         (n for n in clause.named_children if n.type in _IMPORTED_NAMES and n != alias), None
     )
-    name = (prefix + tree.node_text(named)).lstrip("\\")
-    return PhpImport(tree.node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
+    name = (prefix + tree.get_node_text(named)).lstrip("\\")
+    return PhpImport(tree.get_node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
 
 
 CLASS_ROLES = {
@@ -241,20 +243,22 @@ class ClassLike:
     body: Node | None
     node: Node
 
-    def property(self, name: str) -> Property | None:
+    def find_property(self, name: str) -> Property | None:
         """Return the property with this name; None if the class does not declare it."""
         return next((own for own in self.properties if own.name == name), None)
 
-    def method(self, name: str) -> Method | None:
+    def find_method(self, name: str) -> Method | None:
         """Return the method with this name, ignoring case; None if the class does not define it."""
         return next((own for own in self.methods if own.name.lower() == name.lower()), None)
 
 
 def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
     """Return the class that a node declares."""
-    members = field_children(node, "body")
+    members = list_field_children(node, "body")
     named = node.child_by_field_name("name")
-    name = scope.within(tree.node_text(named)) if named else f"class@{node.start_point.row + 1}"
+    name = (
+        scope.qualify(tree.get_node_text(named)) if named else f"class@{node.start_point.row + 1}"
+    )
     return ClassLike(
         role=CLASS_ROLES[node.type],
         name=name,
@@ -283,8 +287,8 @@ def build_method(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Method:
     """Return the method or function that a node declares."""
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
-        name=tree.field(node, "name"),
-        public=visibility is None or tree.node_text(visibility).lower() == "public",
+        name=tree.get_field_text(node, "name"),
+        public=visibility is None or tree.get_node_text(visibility).lower() == "public",
         static=_has_modifier(node, "static_modifier"),
         parameters=list_parameters(tree, node, scope),
         returns=get_type(tree, node.child_by_field_name("return_type"), scope),
@@ -297,30 +301,32 @@ def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tupl
     """Return the parameters of a function, a method or a closure."""
     return tuple(
         Parameter(
-            tree.field(child, "name").lstrip("&$"),
+            tree.get_field_text(child, "name").lstrip("&$"),
             get_type(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
-        for child in field_children(node, "parameters")
+        for child in list_field_children(node, "parameters")
         if child.type.endswith("parameter")
     )
 
 
 def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
-    """Return the classes in a type, joined by `|`; without classes, its built-in type or ""."""
+    """Return the classes in a type, joined by `|`; if there is none, the built-in type or ""."""
     if node is None:
         return ""
     if node.type == "union_type":
-        named = [child for child in node.named_children if tree.node_text(child).lower() != "null"]
+        named = [
+            child for child in node.named_children if tree.get_node_text(child).lower() != "null"
+        ]
         types = dict.fromkeys(get_type(tree, child, scope) for child in named)
         classes = [name for name in types if name and name not in NO_CLASSES]
         return OR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
-        return get_type(tree, first_child(node), scope)
-    written = tree.node_text(node).lstrip("?")
-    return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
+        return get_type(tree, get_first_child(node), scope)
+    written = tree.get_node_text(node).lstrip("?")
+    return written.lower() if written.lower() in NO_CLASSES else scope.resolve_class(written)
 
 
 def _iter_classes_in_clause(
@@ -332,7 +338,9 @@ def _iter_classes_in_clause(
 
 
 def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Iterator[str]:
-    return (scope.class_name(tree.node_text(n)) for n in node.named_children if n.type in _NAMES)
+    return (
+        scope.resolve_class(tree.get_node_text(n)) for n in node.named_children if n.type in _NAMES
+    )
 
 
 def _read_properties(
@@ -343,7 +351,7 @@ def _read_properties(
             kind = get_type(tree, member.child_by_field_name("type"), scope)
             for element in member.named_children:
                 if element.type == "property_element":
-                    name = tree.field(element, "name").lstrip("$")
+                    name = tree.get_field_text(element, "name").lstrip("$")
                     value = element.child_by_field_name("default_value")
                     yield Property(name, kind, value, member)
         elif member.type == "method_declaration":
@@ -358,9 +366,9 @@ def _read_constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]
             for element in member.named_children:
                 if element.type == "const_element" and element.named_child_count > 1:
                     first, *_, value = element.named_children
-                    yield Property(tree.node_text(first), "", value, member)
+                    yield Property(tree.get_node_text(first), "", value, member)
         elif member.type == "enum_case":
-            name = tree.field(member, "name")
+            name = tree.get_field_text(member, "name")
             yield Property(name, "", member.child_by_field_name("value"), member)
 
 
@@ -377,7 +385,7 @@ class PhpSource:
     """A PHP file."""
 
     def __init__(self, text: str) -> None:
-        self.tree = syntax_tree(text, "tree_sitter_php", "language_php")
+        self.tree = get_syntax_tree(text, "tree_sitter_php", "language_php")
         self.scopes = list_scopes(self.tree)
         self._starts = [scope.start for scope in self.scopes]
 
@@ -395,7 +403,7 @@ class PhpSource:
         """Return all classes, interfaces, traits and enums, in order."""
         return tuple(
             build_class(self.tree, node, self.find_scope(node))
-            for node in self.tree.nodes(_CLASSES)
+            for node in self.tree.find_nodes(_CLASSES)
         )
 
     @cached_property
@@ -406,12 +414,12 @@ class PhpSource:
     def functions(self) -> tuple[tuple[str, Method], ...]:
         """Return all functions outside classes, with their fully qualified names."""
         return tuple(
-            (self.find_scope(node).within(function.name), function)
-            for node in self.tree.nodes(_FUNCTIONS)
+            (self.find_scope(node).qualify(function.name), function)
+            for node in self.tree.find_nodes(_FUNCTIONS)
             for function in (build_method(self.tree, node, self.find_scope(node)),)
         )
 
-    def statements(self) -> Iterator[Node]:
+    def iter_statements(self) -> Iterator[Node]:
         """Yield the top-level statements of a file and of its namespaces, in order."""
         for child in self.tree.root.named_children:
             body = child.child_by_field_name("body")
@@ -428,7 +436,7 @@ class PhpSource:
         )
         return next(around, None)
 
-    def class_name(self, written: str, near: Node) -> str:
+    def resolve_class_name(self, written: str, near: Node) -> str:
         """Return the fully qualified name of a class from its name as written at a node.
 
         `self` and `static` mean the class around the node, `parent` its parent class.
@@ -439,15 +447,15 @@ class PhpSource:
             if around is None:
                 return written
             return (around.parents or (written,))[0] if word == "parent" else around.name
-        return self.find_scope(near).class_name(written)
+        return self.find_scope(near).resolve_class(written)
 
-    def value(self, node: Node | None) -> Value:
+    def read_value(self, node: Node | None) -> Value:
         """Return the value of an expression, or COMPUTED if it is known only at run time."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._build_constants(node))
 
-    def chain(self, node: Node) -> Chain | None:
+    def parse_chain(self, node: Node) -> Chain | None:
         """Return the chain of calls in an expression; None if it is not a chain."""
         return parse_chain(self.tree, node)
 
@@ -459,10 +467,10 @@ class PhpSource:
             if stated is None or stated.value is None:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
-            plain = Constants(lambda written: self.class_name(written, near))
+            plain = Constants(lambda written: self.resolve_class_name(written, near))
             return compute_value(self.tree, stated.value, plain)
 
-        return Constants(lambda written: self.class_name(written, near), constant)
+        return Constants(lambda written: self.resolve_class_name(written, near), constant)
 
 
 def _contains(outer: Node, inner: Node) -> bool:

@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
 _RETURN: Final = re.compile(r"@return\s+([\w\\|?\[\]]{1,200})(?=\s|$)")
 _PARAMETER: Final = re.compile(r"@param\s+([\w\\|?\[\]]{1,200})\s+(\$\w{1,100})")
@@ -28,26 +28,28 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 
 
 def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
-    """Return the origins of parameters that the comment above a method states, by `$name`."""
+    """Return, by `$name`, the parameters' origins that the comment above a method states."""
     noted = _PARAMETER.findall(_read_comment(source, method))
-    classes = {name: _noted_classes(source, kind, method) for kind, name in noted}
+    classes = {name: _read_noted_classes(source, kind, method) for kind, name in noted}
     return {name: origins for name, origins in classes.items() if origins}
 
 
 def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
     """Return the origins of the return value that the comment above a method states, or None."""
     noted = _RETURN.search(_read_comment(source, method))
-    return _noted_classes(source, noted[1], method) if noted is not None else None
+    return _read_noted_classes(source, noted[1], method) if noted is not None else None
 
 
 def _read_comment(source: PhpSource, method: Method) -> str:
     """Return the comment before a method; "" if absent."""
     before: Node | None = method.node.prev_named_sibling
-    return source.tree.node_text(before) if before is not None and before.type == "comment" else ""
+    return (
+        source.tree.get_node_text(before) if before is not None and before.type == "comment" else ""
+    )
 
 
-def _noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
-    """Return the origins that a type in a comment names; None if it allows scalars."""
+def _read_noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
+    """Return the origins that a type in a comment names; None if the type allows scalars."""
     origins = []
     for part in kind.lstrip("?").split(OR):
         bare = part.removesuffix(_LIST)
@@ -55,7 +57,7 @@ def _noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, .
             if bare.lower() not in {"null", "void", "false"}:
                 return None
             continue
-        name = source.class_name(bare, method.node)
+        name = source.resolve_class_name(bare, method.node)
         origins.append(f"{name}::all()" if part.endswith(_LIST) else name)
     return tuple(origins) or None
 
@@ -97,30 +99,30 @@ def find_variable_types(
     if method.body is None:
         return types
     # If a name has several types, its type counts as unknown.
-    for name, class_ in _assigned_classes(source, method.body, around).items():
+    for name, class_ in _find_assigned_classes(source, method.body, around).items():
         known = class_ | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
     return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
 
 
-def _assigned_classes(
+def _find_assigned_classes(
     source: PhpSource, body: Node, around: ClassLike | None
 ) -> Mapping[str, set[str]]:
     """Return the classes of the values that a body assigns to each name; "" is unknown."""
     assigned: dict[str, set[str]] = {}
     noted: dict[str, set[str]] = {}
     signed_in: set[str] = set()
-    for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
+    for node in source.tree.find_nodes(_ASSIGNING | {_COMMENT}, body):
         if node.type == _COMMENT:
-            for name, kind in _noted_variables(source, node):
+            for name, kind in _iter_noted_variables(source, node):
                 noted.setdefault(name, set()).add(kind)
         elif node.type in CLOSURES:
             for parameter in list_parameters(source.tree, node, source.find_scope(node)):
                 assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
         else:
-            name = source.tree.field(node, "left")
+            name = source.tree.get_field_text(node, "left")
             value = node.child_by_field_name("right")
-            assigned.setdefault(name, set()).add(class_of_value(source, value, around))
+            assigned.setdefault(name, set()).add(find_class_of_value(source, value, around))
             signed_in |= {name} if _is_signed_in_user(source.tree, value) else set()
     for name, kinds in noted.items():
         if name in signed_in:
@@ -131,11 +133,11 @@ def _assigned_classes(
     return assigned
 
 
-def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
+def _iter_noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
-    for kind, name in _NOTED.findall(source.tree.node_text(comment)):
+    for kind, name in _NOTED.findall(source.tree.get_node_text(comment)):
         named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
-        if classes := OR.join(source.class_name(part, comment) for part in named):
+        if classes := OR.join(source.resolve_class_name(part, comment) for part in named):
             yield name, classes
 
 
@@ -143,10 +145,12 @@ def _is_signed_in_user(tree: SyntaxTree, value: Node | None) -> bool:
     """Return whether a value is the signed-in user: `auth()->user()`, `$request->user()`."""
     if value is None or value.type not in _CALLS_WITH_NAMES:
         return False
-    return tree.field(value, "name").lower() == "user"
+    return tree.get_field_text(value, "name").lower() == "user"
 
 
-def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
+def find_class_of_value(
+    source: PhpSource, value: Node | None, around: ClassLike | None = None
+) -> str:
     """Return the class of the object that an expression evaluates to; "" if unknown.
 
     Args:
@@ -155,57 +159,57 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         around: the class that contains the expression, if any.
     """
     if value is not None and value.type == "parenthesized_expression":
-        return class_of_value(source, first_child(value), around)
+        return find_class_of_value(source, get_first_child(value), around)
     if value is None:
         return ""
     if value.type == "object_creation_expression":
-        return class_of_creation(source, value)
-    if named := _provided_class(source, value) or _returned_class(source, value, around):
+        return get_class_of_creation(source, value)
+    if named := _find_provided_class(source, value) or _find_returned_class(source, value, around):
         return named
     static_call = _find_static_call(source.tree, value)
     if static_call is None:
         return ""
-    scope = source.tree.field(static_call, "scope")
-    return source.class_name(scope, value) if scope else ""
+    scope = source.tree.get_field_text(static_call, "scope")
+    return source.resolve_class_name(scope, value) if scope else ""
 
 
-def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
-    """Return the declared class of a value that a method of `around` returns; "" if unknown."""
+def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
+    """Return the class that a called method of `around` declares to return; "" if unknown."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
-    if source.tree.node_text(receiver) not in _OWN:
+    if source.tree.get_node_text(receiver) not in _OWN:
         return ""
-    called = around.method(source.tree.field(value, "name"))
+    called = around.find_method(source.tree.get_field_text(value, "name"))
     returns = called.returns if called is not None else ""
     if returns in {"self", "static"}:
         return around.name
     return "" if returns in NO_CLASSES else returns
 
 
-def _provided_class(source: PhpSource, value: Node) -> str:
+def _find_provided_class(source: PhpSource, value: Node) -> str:
     """Return the class that a container lookup names: `app(Bills::class)`, `App::make(…)`."""
     tree = source.tree
     if value.type == "function_call_expression":
-        called = tree.field(value, "function").lower().lstrip("\\")
+        called = tree.get_field_text(value, "function").lower().lstrip("\\")
         is_provided = called in _CONTAINER
     elif value.type in _CALLS_WITH_NAMES:
         receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
-        is_lookup = tree.field(value, "name").lower() in _CONTAINER_METHODS
-        is_provided = is_lookup and tree.node_text(receiver).lstrip("\\") in _CONTAINERS
+        is_lookup = tree.get_field_text(value, "name").lower() in _CONTAINER_METHODS
+        is_provided = is_lookup and tree.get_node_text(receiver).lstrip("\\") in _CONTAINERS
     else:
         return ""
-    return class_of_argument(source, value) if is_provided else ""
+    return get_class_of_argument(source, value) if is_provided else ""
 
 
-def class_of_argument(source: PhpSource, call: Node) -> str:
+def get_class_of_argument(source: PhpSource, call: Node) -> str:
     """Return the class in a first argument such as `Invoice::class`; "" for any other argument."""
     named = next((argument.value for argument in list_arguments(source.tree, call)), None)
     if named is None or named.type != "class_constant_access_expression":
         return ""
     scope, name = named.named_children[0], named.named_children[-1]
-    is_class = source.tree.node_text(name).lower() == "class" and scope.type in NAMED
-    return source.class_name(source.tree.node_text(scope), named) if is_class else ""
+    is_class = source.tree.get_node_text(name).lower() == "class" and scope.type in NAMED
+    return source.resolve_class_name(source.tree.get_node_text(scope), named) if is_class else ""
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
@@ -216,7 +220,7 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:
-        name = tree.field(at, "name").lower()
+        name = tree.get_field_text(at, "name").lower()
         if (name in _RETURN_ONE_RECORD) != (at is value):
             return None
         if at.type not in MEMBER_CALLS:
@@ -225,8 +229,8 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
     return None
 
 
-def class_of_creation(source: PhpSource, node: Node) -> str:
-    """Return the class that `new` instantiates; "" if it is computed."""
+def get_class_of_creation(source: PhpSource, node: Node) -> str:
+    """Return the class that `new` instantiates; "" if it is known only at run time."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
-    written = source.tree.node_text(named)
-    return source.class_name(written, node) if written else ""
+    written = source.tree.get_node_text(named)
+    return source.resolve_class_name(written, node) if written else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
 DEEPEST: Final = 40
 """Maximum depth of nested values; deeper values count as computed."""
@@ -113,14 +113,14 @@ def is_static(value: Value) -> bool:
 
 
 def _read_string(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
-    text = tree.node_text(node)
+    text = tree.get_node_text(node)
     return re.sub(r"\\([\\'])", r"\1", text[text.find("'") + 1 : -1])
 
 
 def _read_encapsed_string(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     parts = []
     for child in node.named_children:
-        text = tree.node_text(child)
+        text = tree.get_node_text(child)
         if child.type == "escape_sequence":
             text = _ESCAPE.sub(_unescape, text)
         elif child.type != "string_content":
@@ -148,11 +148,11 @@ def _read_heredoc(tree: SyntaxTree, node: Node, _constants: Constants, _depth: i
     plain = {"string_content", "escape_sequence", "nowdoc_string"}
     if any(child.type not in plain for child in body.named_children):
         return COMPUTED
-    return tree.node_text(body).strip("\r\n")
+    return tree.get_node_text(body).strip("\r\n")
 
 
 def _read_number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
-    text = tree.node_text(node).replace("_", "").lower()
+    text = tree.get_node_text(node).replace("_", "").lower()
     try:
         if node.type == "float":
             return float(text)
@@ -163,13 +163,13 @@ def _read_number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: in
 
 
 def _read_word(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
-    return {"true": True, "false": False}.get(tree.node_text(node).lower())
+    return {"true": True, "false": False}.get(tree.get_node_text(node).lower())
 
 
 def _read_negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     value = compute_value(tree, node.child_by_field_name("argument"), constants, depth)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and tree.node_text(node).startswith("-"):
+    if number and tree.get_node_text(node).startswith("-"):
         return -value  # type: ignore[operator]
     return COMPUTED
 
@@ -180,7 +180,7 @@ def _read_concatenation(tree: SyntaxTree, node: Node, constants: Constants, dept
     at: Node | None = node
     while at is not None and at.type == "binary_expression":
         operator = at.child_by_field_name("operator")
-        if tree.node_text(operator) != ".":
+        if tree.get_node_text(operator) != ".":
             return COMPUTED
         right = compute_value(tree, at.child_by_field_name("right"), constants, depth)
         if not isinstance(right, str | int) or isinstance(right, bool):
@@ -214,15 +214,15 @@ def _read_array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) 
 
 
 def _read_class_constant(tree: SyntaxTree, node: Node, constants: Constants, _depth: int) -> Value:
-    scope, name = node.named_children[0], tree.node_text(node.named_children[-1])
+    scope, name = node.named_children[0], tree.get_node_text(node.named_children[-1])
     if scope.type not in {"name", "qualified_name", "relative_scope", "relative_name"}:
         return COMPUTED
-    owner = constants.class_name(tree.node_text(scope))
+    owner = constants.class_name(tree.get_node_text(scope))
     return owner if name.lower() == "class" else constants.constant(owner, name)
 
 
 def _read_inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    inner = first_child(node)
+    inner = get_first_child(node)
     return COMPUTED if inner is None else compute_value(tree, inner, constants, depth)
 
 
@@ -274,7 +274,7 @@ class Call:
     arguments: tuple[Argument, ...]
     node: Node
 
-    def argument(self, position: int, name: str = "") -> Node | None:
+    def get_argument(self, position: int, name: str = "") -> Node | None:
         """Return the argument with this name, else at this position; None if it is missing."""
         named = next((own.value for own in self.arguments if name and own.name == name), None)
         if named is not None:
@@ -299,7 +299,7 @@ class Chain:
     calls: tuple[Call, ...]
     node: Node
 
-    def call(self, *names: str) -> Call | None:
+    def find_call(self, *names: str) -> Call | None:
         """Return the first call with one of these names, ignoring case; None if there is none."""
         wanted = {name.lower() for name in names}
         return next((call for call in self.calls if call.name.lower() in wanted), None)
@@ -315,11 +315,11 @@ def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
     root, static = "", False
     if at is not None and at.type == "scoped_call_expression":
         calls.append(_build_call(tree, at, at.child_by_field_name("name")))
-        root, static = tree.field(at, "scope"), True
+        root, static = tree.get_field_text(at, "scope"), True
     elif at is not None and at.type == "function_call_expression":
         calls.append(_build_call(tree, at, at.child_by_field_name("function")))
     elif at is not None and at.type in {"variable_name", "member_access_expression"}:
-        root = tree.node_text(at)
+        root = tree.get_node_text(at)
     if not calls:
         return None
     return Chain(root, static, tuple(reversed(calls)), node)
@@ -339,10 +339,10 @@ def list_arguments(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
         name = child.child_by_field_name("name")
         parts = [n for n in child.named_children if n != name and n.type != "comment"]
         if parts:
-            arguments.append(Argument(parts[-1], tree.node_text(name)))
+            arguments.append(Argument(parts[-1], tree.get_node_text(name)))
     return tuple(arguments)
 
 
 def _build_call(tree: SyntaxTree, node: Node, name: Node | None) -> Call:
     static = name is not None and name.type in {"name", "qualified_name", "relative_name"}
-    return Call(tree.node_text(name) if static else "", list_arguments(tree, node), node)
+    return Call(tree.get_node_text(name) if static else "", list_arguments(tree, node), node)

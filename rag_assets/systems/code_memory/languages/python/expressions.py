@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    code_children,
     is_comment,
+    list_code_children,
 )
 
 Expression: TypeAlias = Any
@@ -58,16 +58,16 @@ def build_expression(tree: SyntaxTree, node: Node | None, references: References
     return _ExpressionReader(tree, references).read(node)
 
 
-def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
+def get_dotted_name(tree: SyntaxTree, node: Node | None) -> str:
     """Return a name, or several names joined by dots; "" for any other expression."""
     parts: list[str] = []
     at = node
     while at is not None and at.type == "attribute":
-        parts.append(tree.field(at, "attribute"))
+        parts.append(tree.get_field_text(at, "attribute"))
         at = at.child_by_field_name("object")
     if at is None or at.type != "identifier":
         return ""
-    parts.append(tree.node_text(at))
+    parts.append(tree.get_node_text(at))
     return ".".join(reversed(parts))
 
 
@@ -81,7 +81,7 @@ def get_text(tree: SyntaxTree, node: Node) -> str | None:
         if part.type != "string" or any(n.type == "interpolation" for n in part.named_children):
             return None
         try:
-            value = ast.literal_eval(tree.node_text(part).lstrip("fF"))
+            value = ast.literal_eval(tree.get_node_text(part).lstrip("fF"))
         except (ValueError, SyntaxError):
             return None
         if not isinstance(value, str):
@@ -98,7 +98,7 @@ def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | Non
             any other expression.
     """
     try:
-        parsed = ast.parse(tree.node_text(node), mode="eval").body
+        parsed = ast.parse(tree.get_node_text(node), mode="eval").body
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     parts: list[tuple[bool, str]] = []
@@ -147,27 +147,29 @@ class _ExpressionReader:
 
     def _read_compound(self, node: Node, depth: int) -> Expression:
         kind = node.type
-        inside = code_children(node)
+        inside = list_code_children(node)
         if kind in _ITEMS:
             items = [self.read(child, depth) for child in inside]
-            return {"of": _ITEMS[kind], "items": items, "at": self._offsets(node)}
+            return {"of": _ITEMS[kind], "items": items, "at": self._get_offsets(node)}
         if kind == "parenthesized_expression" and len(inside) == 1:
             return self.read(inside[0], depth)
         if kind in {"list_splat", "dictionary_splat"}:
             value = self.read(inside[0], depth)
-            return {"of": "spread", "value": value, "at": self._offsets(node)}
+            return {"of": "spread", "value": value, "at": self._get_offsets(node)}
         if kind == "conditional_expression":
             items = [self.read(inside[0], depth), self.read(inside[-1], depth)]
-            return {"of": "choice", "items": items, "at": self._offsets(node)}
+            return {"of": "choice", "items": items, "at": self._get_offsets(node)}
         return self._mark_computed(node)
 
     def _read_formatted_string(self, node: Node) -> Expression:
         parts = (
-            parse_f_string(self._tree, node) if len(self._tree.node_text(node)) < _TEXT else None
+            parse_f_string(self._tree, node)
+            if len(self._tree.get_node_text(node)) < _TEXT
+            else None
         )
         if parts is None:
             return self._mark_computed(node, "text")
-        at = self._offsets(node)
+        at = self._get_offsets(node)
         items = [
             {"of": "name", "name": self._references(text), "at": at} if is_name else text
             for is_name, text in parts
@@ -175,7 +177,7 @@ class _ExpressionReader:
         return {"of": "sum", "items": items, "at": at}
 
     def _read_number(self, node: Node) -> Expression:
-        text = self._tree.node_text(node)
+        text = self._tree.get_node_text(node)
         try:
             value = ast.literal_eval(text) if len(text) < _DIGITS else None
         except (ValueError, SyntaxError):
@@ -183,23 +185,23 @@ class _ExpressionReader:
         return value if isinstance(value, int | float) else self._mark_computed(node)
 
     def _read_name(self, node: Node, depth: int) -> Expression:
-        name = dotted_name(self._tree, node)
+        name = get_dotted_name(self._tree, node)
         if name:
-            return {"of": "name", "name": self._references(name), "at": self._offsets(node)}
+            return {"of": "name", "name": self._references(name), "at": self._get_offsets(node)}
         return {
             "of": "attribute",
             "object": self.read(node.child_by_field_name("object"), depth),
-            "name": self._tree.field(node, "attribute"),
-            "at": self._offsets(node),
+            "name": self._tree.get_field_text(node, "attribute"),
+            "at": self._get_offsets(node),
         }
 
     def _read_call(self, node: Node, depth: int) -> Expression:
         arguments, named = [], {}
         listed = node.child_by_field_name("arguments")
         if listed is not None and listed.type == "argument_list":
-            for child in code_children(listed):
+            for child in list_code_children(listed):
                 if child.type == "keyword_argument":
-                    name = self._tree.field(child, "name")
+                    name = self._tree.get_field_text(child, "name")
                     named[name] = self.read(child.child_by_field_name("value"), depth)
                 else:
                     arguments.append(self.read(child, depth))
@@ -210,7 +212,7 @@ class _ExpressionReader:
             "call": self.read(node.child_by_field_name("function"), depth),
             "arguments": arguments,
             "named": named,
-            "at": self._offsets(node),
+            "at": self._get_offsets(node),
         }
 
     def _read_dictionary(self, node: Node, depth: int) -> Expression:
@@ -218,17 +220,17 @@ class _ExpressionReader:
             (child.child_by_field_name("key"), child.child_by_field_name("value"))
             if child.type == "pair"
             else (None, child)
-            for child in code_children(node)
+            for child in list_code_children(node)
         )
         items = [[self.read(key, depth), self.read(value, depth)] for key, value in pairs]
-        return {"of": "dict", "items": items, "at": self._offsets(node)}
+        return {"of": "dict", "items": items, "at": self._get_offsets(node)}
 
     def _read_sum(self, node: Node, depth: int) -> Expression:
         """Return the value of a sum `a + b + c`, which the grammar nests as `(a + b) + c`."""
         operands: list[Node] = []
         at: Node | None = node
         while at is not None and at.type == "binary_operator":
-            if self._tree.field(at, "operator") != "+":
+            if self._tree.get_field_text(at, "operator") != "+":
                 break
             operands.extend(n for n in [at.child_by_field_name("right")] if n is not None)
             at = at.child_by_field_name("left")
@@ -237,11 +239,11 @@ class _ExpressionReader:
         items = [self.read(operand, depth) for operand in [at, *reversed(operands)]]
         if all(isinstance(item, str) for item in items):
             return "".join(items)
-        return {"of": "sum", "items": items, "at": self._offsets(node)}
+        return {"of": "sum", "items": items, "at": self._get_offsets(node)}
 
     def _mark_computed(self, node: Node, why: str = "") -> Expression:
         why = why or _WHY.get(node.type, "expression")
-        return {"of": "computed", "why": why, "at": self._offsets(node)}
+        return {"of": "computed", "why": why, "at": self._get_offsets(node)}
 
-    def _offsets(self, node: Node) -> list[int]:
+    def _get_offsets(self, node: Node) -> list[int]:
         return [self._tree.start(node), self._tree.end(node)]

@@ -29,9 +29,9 @@ from typing import Any, Final, TypeAlias
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import (
     build_expression,
-    dotted_name,
+    get_dotted_name,
 )
-from rag_assets.systems.code_memory.languages.python.scopes import Scopes, nodes_inside
+from rag_assets.systems.code_memory.languages.python.scopes import Scopes, iter_nodes_inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
     PythonDefinition,
@@ -41,9 +41,9 @@ from rag_assets.systems.code_memory.languages.python.source import (
 from rag_assets.systems.code_memory.languages.python.units import list_units
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
-    code_children,
-    field_children,
-    first_child,
+    get_first_child,
+    list_code_children,
+    list_field_children,
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, sort_facts
 
@@ -85,7 +85,7 @@ class _FactReader:
                 yield from self._iter_used_settings(around)
 
     def _iter_nodes(self, around: _Around) -> Iterator[Node]:
-        return _iter_top_level_nodes(self._source) if around is None else nodes_inside(around)
+        return _iter_top_level_nodes(self._source) if around is None else iter_nodes_inside(around)
 
     def _iter_name_facts(self) -> Iterator[Fact]:
         yield from (self._build_import_fact(imported, "") for imported in self._source.imports)
@@ -94,56 +94,60 @@ class _FactReader:
             symbol = definition.symbol
             span = self._tree.start(definition.node), self._tree.end(definition.last)
             decorators = [
-                self._build_expression(first_child(node), definition.within)
+                self._build_expression(get_first_child(node), definition.within)
                 for node in definition.decorators
             ]
             values = {"role": definition.sort, "public": definition.public}
             yield Fact("declares", *span, symbol, {**values, "decorators": decorators})
             yield from (self._build_import_fact(inner, symbol) for inner in definition.imports)
             if definition.sort == "class":
-                for parent in self._scopes.parents(definition):
+                for parent in self._scopes.iter_base_references(definition):
                     yield Fact("extends", *span, symbol, {"name": parent})
             yield from self._iter_call_facts(definition)
 
     def _build_import_fact(self, imported: PythonImport, symbol: str) -> Fact:
         names = "name", "alias", "level", "member"
         values = {name: getattr(imported, name) for name in names}
-        return self._tree.fact("imports", imported.node, symbol, values)
+        return self._tree.build_fact("imports", imported.node, symbol, values)
 
     def _build_expression(self, node: Node | None, around: _Around) -> Any:
-        return build_expression(self._tree, node, lambda n: self._scopes.reference(n, around))
+        return build_expression(self._tree, node, lambda n: self._scopes.find_reference(n, around))
 
     def _iter_call_facts(self, around: _Around) -> Iterator[Fact]:
         seen: set[str] = set()
         for node in self._iter_nodes(around):
-            called = self._scopes.called_reference(node, around) if node.type == "call" else ""
+            called = self._scopes.find_called_reference(node, around) if node.type == "call" else ""
             above = self._iter_inherited_methods(around, node) if called else ()
             for name in (called, *above):
                 if name and name not in seen:
                     seen.add(name)
                     symbol = "" if around is None else around.symbol
-                    yield self._tree.fact("calls", node, symbol, {"name": name})
+                    yield self._tree.build_fact("calls", node, symbol, {"name": name})
 
     def _iter_inherited_methods(self, around: _Around, call: Node) -> Iterator[str]:
-        """Yield the methods that `self.method()` may inherit; none if the class defines it."""
-        written = dotted_name(self._tree, call.child_by_field_name("function"))
+        """Yield inherited methods that `self.method()` may call; none if the class defines it."""
+        written = get_dotted_name(self._tree, call.child_by_field_name("function"))
         root, _, method = written.partition(".")
         while around is not None and around.sort != "class":
             around = around.within
         if around is None or root not in _OWN or not method or "." in method:
             return
         if f"{around.symbol}.{method}" not in self._symbols:
-            yield from (f"{parent}.{method}" for parent in self._scopes.parents(around))
+            yield from (
+                f"{parent}.{method}" for parent in self._scopes.iter_base_references(around)
+            )
 
     def _iter_statement_facts(self, around: _Around) -> Iterator[Fact]:
         symbol = "" if around is None else around.symbol
-        for statement, under in self._source.statements(None if around is None else around.body):
-            node = first_child(statement)
+        for statement, under in self._source.iter_statements(
+            None if around is None else around.body
+        ):
+            node = get_first_child(statement)
             if statement.type != "expression_statement" or node is None:
                 continue
             if node.type == "call" and around is None:
                 values = {"call": self._build_expression(node, around), "under": under}
-                yield self._tree.fact("invokes", node, symbol, values)
+                yield self._tree.build_fact("invokes", node, symbol, values)
                 yield from self._iter_inner_calls(node, symbol)
             targets, value = [], node.child_by_field_name("right")
             is_assigned = node.type in {"assignment", "augmented_assignment"}
@@ -156,8 +160,8 @@ class _FactReader:
                 continue
             values = {"value": self._build_expression(value, around)}
             values |= {"adds": node.type == "augmented_assignment", "under": under}
-            for name in filter(None, (dotted_name(self._tree, target) for target in targets)):
-                yield self._tree.fact("assigns", node, symbol, {"name": name, **values})
+            for name in filter(None, (get_dotted_name(self._tree, target) for target in targets)):
+                yield self._tree.build_fact("assigns", node, symbol, {"name": name, **values})
             yield from self._iter_inner_calls(node, symbol)
 
     def _iter_inner_calls(self, statement: Node, symbol: str) -> Iterator[Fact]:
@@ -171,19 +175,19 @@ class _FactReader:
             node = todo.pop()
             if node.type == "call" and node.start_point[0] not in rows:
                 rows.add(node.start_point[0])
-                yield self._tree.fact("written", node, symbol, {})
+                yield self._tree.build_fact("written", node, symbol, {})
             todo.extend(reversed(node.named_children))
 
     def _iter_defined_settings(self) -> Iterator[Fact]:
         seen: set[str] = set()
-        for statement, _ in self._source.statements(None):
-            node = first_child(statement)
+        for statement, _ in self._source.iter_statements(None):
+            node = get_first_child(statement)
             if statement.type == "expression_statement" and node and node.type == "assignment":
-                name = self._tree.field(node, "left")
+                name = self._tree.get_field_text(node, "left")
                 if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
                     seen.add(name)
                     values = {"name": name, "of": "code"}
-                    yield self._tree.fact("defines_setting", node, "", values)
+                    yield self._tree.build_fact("defines_setting", node, "", values)
 
     def _iter_used_settings(self, around: _Around) -> Iterator[Fact]:
         seen: set[tuple[str, str]] = set()
@@ -192,27 +196,27 @@ class _FactReader:
             if use is not None and use not in seen:
                 seen.add(use)
                 symbol = "" if around is None else around.symbol
-                yield self._tree.fact(use[0], node, symbol, {"key": use[1]})
+                yield self._tree.build_fact(use[0], node, symbol, {"key": use[1]})
 
     def _read_setting_use(self, node: Node, around: _Around) -> tuple[str, str] | None:
-        """Return the kind of fact and the key, if a node reads a setting or a variable."""
+        """Return the kind of fact and the key that a node reads: a setting or a variable."""
         named: Node | None = None
         if node.type == "attribute":
-            owner, _, key = dotted_name(self._tree, node).rpartition(".")
+            owner, _, key = get_dotted_name(self._tree, node).rpartition(".")
             is_setting = owner and _CONSTANT.fullmatch(key)
-            if is_setting and _are_settings(self._scopes.reference(owner, around)):
+            if is_setting and _are_settings(self._scopes.find_reference(owner, around)):
                 return "configured_by", key
         elif node.type == "subscript":
-            owner = dotted_name(self._tree, node.child_by_field_name("value"))
-            if owner and self._scopes.reference(owner, around) == "os.environ":
+            owner = get_dotted_name(self._tree, node.child_by_field_name("value"))
+            if owner and self._scopes.find_reference(owner, around) == "os.environ":
                 named = node.child_by_field_name("subscript")
         elif node.type == "call":
-            name = dotted_name(self._tree, node.child_by_field_name("function"))
+            name = get_dotted_name(self._tree, node.child_by_field_name("function"))
             is_conventional = name.partition(".")[0] in _READERS
-            if name and (is_conventional or self._scopes.reference(name, around) in _GETS):
-                named = next(iter(field_children(node, "arguments")), None)
+            if name and (is_conventional or self._scopes.find_reference(name, around) in _GETS):
+                named = next(iter(list_field_children(node, "arguments")), None)
         is_text = named is not None and named.type == "string"
-        text = self._tree.node_text(named).strip("\"'") if is_text else ""
+        text = self._tree.get_node_text(named).strip("\"'") if is_text else ""
         return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
@@ -252,9 +256,11 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     names: dict[str, None] = {}
     first: Node | None = None
     try:
-        for statement, under in source.statements():
-            node = first_child(statement)
-            if statement.type == "delete_statement" and _ALL in source.tree.node_text(statement):
+        for statement, under in source.iter_statements():
+            node = get_first_child(statement)
+            if statement.type == "delete_statement" and _ALL in source.tree.get_node_text(
+                statement
+            ):
                 return
             if statement.type != "expression_statement" or node is None:
                 continue
@@ -268,7 +274,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     except _ComputedError:
         return
     if first is not None and len(names) <= _MOST_EXPORTED:
-        yield source.tree.fact("exports", first, "", {"names": [*names]})
+        yield source.tree.build_fact("exports", first, "", {"names": [*names]})
 
 
 def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
@@ -281,17 +287,17 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
         return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
-    named, value = source.tree.field(node, "left"), node.child_by_field_name("right")
+    named, value = source.tree.get_field_text(node, "left"), node.child_by_field_name("right")
     while value is not None and value.type == "assignment":
-        named += " " + source.tree.field(value, "left")
+        named += " " + source.tree.get_field_text(value, "left")
         value = value.child_by_field_name("right")
     if _ALL not in named or (value is None and _ALL in named.split()):
         return None  # A mere annotation adds no names.
     is_other = _ALL not in named.split()  # `__all__[:] = …` or `__all__, other = …`
-    operator = source.tree.field(node, "operator")
+    operator = source.tree.get_field_text(node, "operator")
     if value is None or is_other or (node.type != "assignment" and operator != "+="):
         raise _ComputedError
-    return _names_in_list(source, value)
+    return _read_names_in_list(source, value)
 
 
 def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
@@ -300,26 +306,28 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
     Raises:
         _ComputedError: if a call changes `__all__` in any other way.
     """
-    owner, _, method = source.tree.field(node, "function").partition(".")
+    owner, _, method = source.tree.get_field_text(node, "function").partition(".")
     if owner != _ALL:
         return None
     arguments = node.child_by_field_name("arguments")
-    values = [] if arguments is None else code_children(arguments)
+    values = [] if arguments is None else list_code_children(arguments)
     if len(values) != 1 or method not in {"extend", "append"}:
         raise _ComputedError
     is_one = method == "append"
-    return [_string_value(source, values[0])] if is_one else _names_in_list(source, values[0])
+    return (
+        [_get_string_value(source, values[0])] if is_one else _read_names_in_list(source, values[0])
+    )
 
 
-def _names_in_list(source: PythonSource, node: Node) -> list[str]:
+def _read_names_in_list(source: PythonSource, node: Node) -> list[str]:
     names: list[str] = []
     todo = [node]
     while todo:
         at = todo.pop()
-        parts = code_children(at)
-        is_sum = at.type == "binary_operator" and source.tree.field(at, "operator") == "+"
+        parts = list_code_children(at)
+        is_sum = at.type == "binary_operator" and source.tree.get_field_text(at, "operator") == "+"
         if at.type in _LISTS:
-            names += [_string_value(source, part) for part in parts]
+            names += [_get_string_value(source, part) for part in parts]
         elif is_sum or at.type == "parenthesized_expression":
             todo += reversed(parts)
         else:
@@ -327,7 +335,7 @@ def _names_in_list(source: PythonSource, node: Node) -> list[str]:
     return names
 
 
-def _string_value(source: PythonSource, node: Node) -> str:
+def _get_string_value(source: PythonSource, node: Node) -> str:
     parts = node.named_children if node.type == "concatenated_string" else [node]
     strings = [part for part in parts if part.type == "string"]
     tokens = [token for string in strings for token in string.named_children]
@@ -335,7 +343,7 @@ def _string_value(source: PythonSource, node: Node) -> str:
     if not is_string or any(token.type not in _PLAIN for token in tokens):
         raise _ComputedError
     contents = (token for token in tokens if token.type == "string_content")
-    return "".join(map(source.tree.node_text, contents))
+    return "".join(map(source.tree.get_node_text, contents))
 
 
 def read(text: str) -> CodeText:

@@ -86,26 +86,26 @@ class Module:
         plain = not values["member"] and alias == name.partition(".")[0]
         self.imported.setdefault(alias, alias if plain else "." * level + name)
 
-    def values(self, symbol: str, name: str) -> list[Fact]:
+    def list_assignments(self, symbol: str, name: str) -> list[Fact]:
         """Return the assignments to a name in order; `symbol` is the class, "" for top level."""
         return [fact for fact in self.assigned.get(symbol, ()) if fact.values["name"] == name]
 
-    def constant(self, symbol: str, name: str) -> Any:
+    def find_last_value(self, symbol: str, name: str) -> Any:
         """Return the last value that is assigned to a name unconditionally and not by `+=`.
 
         If there is none, return the last value of any kind; None if the name gets no value.
         """
-        facts = self.values(symbol, name)
+        facts = self.list_assignments(symbol, name)
         plain = [f for f in facts if not f.values["under"] and not f.values["adds"]] or facts
         return plain[-1].values["value"] if plain else None
 
     def owns(self, symbol: str) -> bool:
         """Return whether the module itself, not an import, defines or assigns a name."""
         owner, _, name = symbol.rpartition(".")
-        is_assigned = symbol not in self.imported and bool(self.values(owner, name))
+        is_assigned = symbol not in self.imported and bool(self.list_assignments(owner, name))
         return symbol in self.declared or is_assigned
 
-    def evidence(self, expression: Any) -> Evidence:
+    def build_evidence(self, expression: Any) -> Evidence:
         """Return the span of an expression; (0, 0) for a literal, whose offsets are not stored."""
         start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
         return Evidence(self.path, start, end)
@@ -127,7 +127,11 @@ class PythonName:
     def value(self) -> Any:
         """Return the value assigned to a variable; None for a definition or a module."""
         owner, _, name = self.symbol.rpartition(".")
-        return None if self.symbol in self.module.declared else self.module.constant(owner, name)
+        return (
+            None
+            if self.symbol in self.module.declared
+            else self.module.find_last_value(owner, name)
+        )
 
     def defines(self, name: str) -> bool:
         """Return whether the body of this class defines a method with this name."""
@@ -168,13 +172,13 @@ class PythonProgram:
     def __iter__(self) -> Iterator[Module]:
         return iter(self._all)
 
-    def texts(self, name: str) -> Iterator[str]:
+    def iter_assigned_texts(self, name: str) -> Iterator[str]:
         """Yield the strings that any module assigns to a name at top level, such as a setting."""
-        values = (module.constant("", name) for module in self)
+        values = (module.find_last_value("", name) for module in self)
         return (value for value in values if isinstance(value, str))
 
-    def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute name of a file's reference, in the module that defines its target."""
+    def get_absolute_name(self, reference: str, module: Module) -> str:
+        """Return the absolute name of a reference's target in the module that defines it."""
         root, name = reference.partition(".")[0], reference
         if reference[:1] in {":", "."}:
             name = resolve_reference(reference, module.name, package=module.package)
@@ -182,11 +186,14 @@ class PythonProgram:
             for star in module.stars:
                 source = resolve_reference(star, module.name, package=module.package)
                 name = f"{source}.{reference}"
-                if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
+                if (
+                    name.rpartition(".")[0] not in self.modules
+                    or self.find_place_of_name(name) is not None
+                ):
                     break
             else:
                 return reference
-        place = self.place(name)
+        place = self.find_place_of_name(name)
         return name if place is None else place.name
 
     def find_place(self, written: str, module: Module) -> PythonName | None:
@@ -195,10 +202,10 @@ class PythonProgram:
         If a variable of the module and a package have the same name, the variable is the target.
         """
         root = written.partition(".")[0]
-        name = self.absolute(written, module)
+        name = self.get_absolute_name(written, module)
         if root not in module.imported and module.owns(root):
             name = f"{module.name}.{name}"
-        return self.place(name)
+        return self.find_place_of_name(name)
 
     def follow(self, written: str, module: Module) -> tuple[str, PythonName | None]:
         """Return the absolute name of a reference's target, and the target if it is known.
@@ -212,19 +219,23 @@ class PythonProgram:
             if place is None or not is_a(value, "name"):
                 break
             written, module = value["name"], place.module
-        return (self.absolute(written, module) if place is None else place.name), place
+        return (self.get_absolute_name(written, module) if place is None else place.name), place
 
-    def called_name(self, call: Any, module: Module) -> str:
-        """Return the absolute name of the called function or class; "" if it is computed."""
+    def get_called_name(self, call: Any, module: Module) -> str:
+        """Return the absolute name of the called function or class; "" if known only at run time."""
         name = call["call"] if is_a(call, "call") else None
-        return self.resolve_name(self.absolute(name["name"], module)) if is_a(name, "name") else ""
+        return (
+            self.resolve_name(self.get_absolute_name(name["name"], module))
+            if is_a(name, "name")
+            else ""
+        )
 
-    def place(self, name: str) -> PythonName | None:
+    def find_place_of_name(self, name: str) -> PythonName | None:
         """Return the target of an absolute name; None if it is outside the repository."""
         return self._resolve(name)[1]
 
     def resolve_name(self, name: str) -> str:
-        """Return the name of a definition in the module that defines it, from any of its names.
+        """Return the name that a definition has in the module that defines it, given any name.
 
         A name that leads out of the repository is followed as far as possible.
         """
@@ -246,7 +257,7 @@ class PythonProgram:
             at = passed
         return at, None
 
-    def ancestry(self, name: str) -> list[str]:
+    def list_ancestry(self, name: str) -> list[str]:
         """Return the names of a class and all its ancestors, nearest first."""
         found: list[str] = []
         entered: set[str] = set()
@@ -263,26 +274,26 @@ class PythonProgram:
         # Beyond _ANCESTORS, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
-    def lineage(self, name: str) -> Iterator[PythonName]:
+    def iter_lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""
-        places = (self.place(ancestor) for ancestor in self.ancestry(name))
+        places = (self.find_place_of_name(ancestor) for ancestor in self.list_ancestry(name))
         return (place for place in places if place is not None)
 
-    def attribute(self, name: str, attribute: str) -> Any:
+    def find_attribute_value(self, name: str, attribute: str) -> Any:
         """Return the value that a class, or else its nearest ancestor, assigns to an attribute."""
-        for place in self.lineage(name):
-            if place.module.values(place.symbol, attribute):
-                return place.module.constant(place.symbol, attribute)
+        for place in self.iter_lineage(name):
+            if place.module.list_assignments(place.symbol, attribute):
+                return place.module.find_last_value(place.symbol, attribute)
         return None
 
     def _resolve_bases(self, name: str) -> list[str]:
         if name not in self._parents:
-            place = self.place(name)
+            place = self.find_place_of_name(name)
             self._parents[name] = (
                 []
                 if place is None
                 else [
-                    self.resolve_name(self.absolute(base, place.module))
+                    self.resolve_name(self.get_absolute_name(base, place.module))
                     for base in place.module.bases.get(place.symbol, ())
                 ]
             )
@@ -317,7 +328,7 @@ def is_a(value: Any, kind: str) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and value.get("of") == kind
 
 
-def written_name(value: Any) -> str:
+def get_written_name(value: Any) -> str:
     """Return the name in a name expression, or the name of the function in a call; else ""."""
     called = value["call"] if is_a(value, "call") else value
     return str(called["name"]) if is_a(called, "name") else ""

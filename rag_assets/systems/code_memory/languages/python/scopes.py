@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
+from rag_assets.systems.code_memory.languages.python.expressions import get_dotted_name
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
     PythonDefinition,
     PythonSource,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, list_field_children
 
 _DEEPEST = 20
 _LONGEST = 200
@@ -54,41 +54,41 @@ class Scopes:
         self._local: dict[PythonDefinition, dict[str, Meaning]] = {}
         self._fields: dict[PythonDefinition, dict[str, str]] = {}
 
-    def reference(self, written: str, near: PythonDefinition | None) -> str:
-        """Return the reference of a dotted name; if it is unknown, the name as written."""
+    def find_reference(self, written: str, near: PythonDefinition | None) -> str:
+        """Return the reference of a dotted name; for an unknown name, the name as written."""
         root, dot, rest = written.partition(".")
-        meaning = self.meaning(root, near)
+        meaning = self.find_meaning(root, near)
         if meaning is None or not meaning.reference or meaning.instance:
             return written
         return f"{meaning.reference}{dot}{rest}"
 
-    def meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
+    def find_meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
         """Return the meaning of a name; None if the file does not bind it."""
         at, steps = near, 0
         while at is not None and steps < _DEEPEST:
             # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
-                found = self._local_meanings(at).get(name)
+                found = self._find_local_meanings(at).get(name)
                 if found is not None:
                     return found
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
-    def called_reference(self, node: Node, near: PythonDefinition | None) -> str:
+    def find_called_reference(self, node: Node, near: PythonDefinition | None) -> str:
         """Return the reference of the function that a call names; "" if its receiver is unknown."""
         function = node.child_by_field_name("function")
-        name = dotted_name(self._source.tree, function)
+        name = get_dotted_name(self._source.tree, function)
         if name:
             return self._resolve_name(name, near)
         if function is None or function.type != "attribute":
             return ""
-        owner = self._receiver_class(function.child_by_field_name("object"), near)
-        method = self._source.tree.field(function, "attribute")
+        owner = self._find_receiver_class(function.child_by_field_name("object"), near)
+        method = self._source.tree.get_field_text(function, "attribute")
         return f"{owner}.{method}" if owner else ""
 
     def _resolve_name(self, name: str, near: PythonDefinition | None) -> str:
         root, dot, rest = name.partition(".")
-        meaning = self.meaning(root, near)
+        meaning = self.find_meaning(root, near)
         if meaning is None or not meaning.reference:
             return ""
         if not meaning.instance:
@@ -96,29 +96,29 @@ class Scopes:
         first, more, last = rest.partition(".")
         if not more:
             return f"{meaning.reference}.{first}" if first else ""
-        owner = self._attribute_class(meaning.reference, first) if root == "self" else ""
+        owner = self._find_attribute_class(meaning.reference, first) if root == "self" else ""
         return f"{owner}.{last}" if owner and "." not in last else ""
 
-    def _receiver_class(self, node: Node | None, near: PythonDefinition | None) -> str:
+    def _find_receiver_class(self, node: Node | None, near: PythonDefinition | None) -> str:
         """Return the class of the object that `X()` or `super()` returns; "" for any other node."""
         if node is None or node.type != "call":
             return ""
-        written = dotted_name(self._source.tree, node.child_by_field_name("function"))
+        written = get_dotted_name(self._source.tree, node.child_by_field_name("function"))
         if written != "super":
             return self._resolve_class(written, near) if written else ""
         around = near
         while around is not None and around.sort != "class":
             around = around.within
-        parents = [] if around is None else list(self.parents(around))
+        parents = [] if around is None else list(self.iter_base_references(around))
         return parents[0] if len(parents) == 1 else ""
 
-    def parents(self, definition: PythonDefinition) -> Iterator[str]:
+    def iter_base_references(self, definition: PythonDefinition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
-        for child in field_children(definition.node, "superclasses"):
+        for child in list_field_children(definition.node, "superclasses"):
             base = child.child_by_field_name("value") if child.type == "subscript" else child
-            name = dotted_name(self._source.tree, base)
+            name = get_dotted_name(self._source.tree, base)
             if name:
-                yield self.reference(name, definition.within)
+                yield self.find_reference(name, definition.within)
 
     def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
         """Return the reference of a class in this file, or of another name that looks like a class.
@@ -131,14 +131,14 @@ class Scopes:
         last = name.rpartition(".")[2]
         return name if last[:1].isupper() and not last.isupper() else ""
 
-    def _class_in_annotation(self, node: Node | None, near: PythonDefinition | None) -> str:
+    def _find_class_in_annotation(self, node: Node | None, near: PythonDefinition | None) -> str:
         """Return the class in an annotation, without `| None` or Optional; "" if unknown."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._unwrap_annotation(at)
-        written = dotted_name(self._source.tree, at)
+        written = get_dotted_name(self._source.tree, at)
         if at is not None and at.type == "string":
-            text = self._source.tree.node_text(at).strip("\"'")
+            text = self._source.tree.get_node_text(at).strip("\"'")
             is_dotted = len(text) < _LONGEST and all(map(str.isidentifier, text.split(".")))
             written = text if is_dotted else ""
         return self._resolve_class(written, near) if written else ""
@@ -150,11 +150,11 @@ class Scopes:
         if node.type == "binary_operator":
             sides = [n for n in node.named_children if n.type != "none"]
             return sides[0] if len(sides) == 1 else None
-        outer = dotted_name(tree, node.child_by_field_name("value")).rpartition(".")[2]
+        outer = get_dotted_name(tree, node.child_by_field_name("value")).rpartition(".")[2]
         return node.child_by_field_name("subscript") if outer in _OPTIONAL else None
 
-    def _attribute_class(self, owner: str, name: str) -> str:
-        """Return the class that annotates an attribute in a class of this file; else ""."""
+    def _find_attribute_class(self, owner: str, name: str) -> str:
+        """Return the class in the annotation of an attribute of a class in this file; else ""."""
         definition = self._own.get(owner)
         if definition is None:
             return ""
@@ -163,14 +163,14 @@ class Scopes:
         return self._fields[definition].get(name, "")
 
     def _iter_annotated_attributes(self, definition: PythonDefinition) -> Iterator[tuple[str, str]]:
-        for statement, _ in self._source.statements(definition.body):
+        for statement, _ in self._source.iter_statements(definition.body):
             for node in statement.named_children:
                 type_ = node.child_by_field_name("type")
                 if node.type == "assignment" and type_ is not None:
-                    found = self._class_in_annotation(type_, definition.within)
-                    yield self._source.tree.field(node, "left"), found
+                    found = self._find_class_in_annotation(type_, definition.within)
+                    yield self._source.tree.get_field_text(node, "left"), found
 
-    def _local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
+    def _find_local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
             self._local[definition] = {}
             self._bind_names(definition, self._local[definition])
@@ -191,45 +191,45 @@ class Scopes:
         self, definition: PythonDefinition
     ) -> Iterator[tuple[str, Meaning]]:
         tree, around = self._source.tree, definition.within
-        for index, node in enumerate(field_children(definition.node, "parameters")):
+        for index, node in enumerate(list_field_children(definition.node, "parameters")):
             name = node if node.type == "identifier" else node.child_by_field_name("name")
             if name is None and node.named_children:
                 name = node.named_children[0]
             if index == 0 and definition.sort == "method" and around is not None:
                 # The first parameter of a method is the object, or its class.
-                marks = {tree.node_text(n).strip("@ \n") for n in definition.decorators}
+                marks = {tree.get_node_text(n).strip("@ \n") for n in definition.decorators}
                 own = Meaning(f":{around.symbol}", "classmethod" not in marks)
-                yield tree.node_text(name), _UNKNOWN if "staticmethod" in marks else own
+                yield tree.get_node_text(name), _UNKNOWN if "staticmethod" in marks else own
                 continue
-            kind = self._class_in_annotation(node.child_by_field_name("type"), around)
+            kind = self._find_class_in_annotation(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
-            yield tree.node_text(name), Meaning(kind, True) if kind and plain else _UNKNOWN
+            yield tree.get_node_text(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
     def _iter_assigned_names(self, definition: PythonDefinition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        for node in nodes_inside(definition):
+        for node in iter_nodes_inside(definition):
             target = (
                 node.child_by_field_name(_TARGETS[node.type]) if node.type in _TARGETS else None
             )
             if node.type in {"as_pattern_target", "lambda_parameters"}:
                 target = node
             if target is not None and target.type == "identifier":
-                yield tree.node_text(target), self._assigned_meaning(node, definition)
+                yield tree.get_node_text(target), self._find_assigned_meaning(node, definition)
             elif target is not None and target.type not in {"attribute", "subscript"}:
-                yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
+                yield from ((tree.get_node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
 
-    def _assigned_meaning(self, node: Node, near: PythonDefinition) -> Meaning:
+    def _find_assigned_meaning(self, node: Node, near: PythonDefinition) -> Meaning:
         if node.type != "assignment":
             return _UNKNOWN
         value = node.child_by_field_name("right")
-        kind = self._class_in_annotation(node.child_by_field_name("type"), near.within)
+        kind = self._find_class_in_annotation(node.child_by_field_name("type"), near.within)
         if not kind and value is not None and value.type == "call":
-            written = dotted_name(self._source.tree, value.child_by_field_name("function"))
+            written = get_dotted_name(self._source.tree, value.child_by_field_name("function"))
             kind = self._resolve_class(written, near) if written else ""
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
-def nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
+def iter_nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
     """Yield the nodes of a definition's body, without the nodes of nested definitions."""
     todo = [] if definition.body is None else [definition.body]
     while todo:

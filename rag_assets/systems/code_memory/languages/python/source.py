@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, is_comment, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    get_syntax_tree,
+    is_comment,
+)
 
 IMPORTS = frozenset({"import_statement", "import_from_statement", "future_import_statement"})
 _LAYOUTS = frozenset({"src", "lib", "python"})
@@ -46,14 +51,16 @@ class PythonImport:
         return "." * self.level + self.name
 
 
-def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
+def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
-    named = [_name_and_alias(tree, child) for child in statement.children_by_field_name("name")]
+    named = [
+        _read_name_and_alias(tree, child) for child in statement.children_by_field_name("name")
+    ]
     if statement.type == "import_statement":
         for name, alias in named:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
-    written = "".join(tree.field(statement, "module_name").split())
+    written = "".join(tree.get_field_text(statement, "module_name").split())
     if statement.type == "future_import_statement":
         written = "__future__"
     module = written.lstrip(".")
@@ -64,11 +71,11 @@ def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
         yield PythonImport(f"{prefix}*", "*", level, True, statement)
 
 
-def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
+def _read_name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     if node.type == "aliased_import":
-        alias = tree.field(node, "alias")
-        return "".join(tree.field(node, "name").split()), alias
-    return "".join(tree.node_text(node).split()), ""
+        alias = tree.get_field_text(node, "alias")
+        return "".join(tree.get_field_text(node, "name").split()), alias
+    return "".join(tree.get_node_text(node).split()), ""
 
 
 def get_module_name(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:
@@ -184,7 +191,7 @@ class PythonSource:
     """
 
     def __init__(self, text: str) -> None:
-        self.tree = syntax_tree(text, "tree_sitter_python")
+        self.tree = get_syntax_tree(text, "tree_sitter_python")
         self.definitions: list[PythonDefinition] = []
         self.imports: list[PythonImport] = []
         self._find_definitions()
@@ -210,7 +217,7 @@ class PythonSource:
         """Yield the definitions at top level."""
         return (definition for definition in self.definitions if definition.within is None)
 
-    def statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
+    def iter_statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
         """Yield the statements of a block, including statements under a condition or in a loop.
 
         Args:
@@ -238,12 +245,12 @@ class PythonSource:
                 inner = self._define(node, around)
             elif node.type in IMPORTS:
                 imports = self.imports if around is None else around.imports
-                imports.extend(list_imports(self.tree, node))
+                imports.extend(iter_imports(self.tree, node))
                 continue
             todo.extend((child, inner) for child in reversed(node.named_children))
 
     def _define(self, node: Node, around: PythonDefinition | None) -> PythonDefinition:
-        name = self.tree.field(node, "name")
+        name = self.tree.get_field_text(node, "name")
         depth = 0 if around is None else around.depth + 1
         # At greater depth, the total length of names would grow quadratically.
         prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
+from rag_assets.systems.code_memory.languages.python.expressions import get_dotted_name
 from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     add_rest_units,
-    code_children,
-    end_with_comment,
-    field_children,
-    first_child,
-    first_comment,
+    find_end_with_comment,
+    find_first_comment,
+    get_first_child,
     is_comment,
     iter_descendants,
+    list_code_children,
+    list_field_children,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
@@ -75,12 +75,12 @@ def _split_class(
     source: PythonSource, definition: PythonDefinition, parts: list[_ClassPart], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its parts, and the text between the parts."""
-    tree, at = source.tree, source.tree.start(first_comment(definition.whole))
-    end = end_with_comment(tree, definition.whole)
-    cuts = _statement_ends(source, definition.node)
+    tree, at = source.tree, source.tree.start(find_first_comment(definition.whole))
+    end = find_end_with_comment(tree, definition.whole)
+    cuts = _list_statement_ends(source, definition.node)
     is_head = True
     for part in (*parts, None):
-        start = end if part is None else tree.start(first_comment(part.node))
+        start = end if part is None else tree.start(find_first_comment(part.node))
         if start < at:
             continue
         span = source.text[at:start]
@@ -93,7 +93,7 @@ def _split_class(
         is_head = False
         if part is not None:
             yield from _iter_units_of_part(source, part, level)
-            at = end_with_comment(tree, part.node)
+            at = find_end_with_comment(tree, part.node)
 
 
 def _iter_units_of_part(source: PythonSource, part: _ClassPart, level: int) -> Iterator[Unit]:
@@ -108,11 +108,11 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
     """Yield the members of a class that become separate units, in order."""
     by_node = {member.node.id: member for member in definition.members}
     small = _is_small(source, definition)
-    for statement, _ in source.statements(definition.body):
+    for statement, _ in source.iter_statements(definition.body):
         relation = _find_relation(source, definition, statement)
         if relation is not None:
             yield relation
-        elif operations := [*_iter_operations(source, definition, statement)]:
+        elif operations := [*_iter_migration_operations(source, definition, statement)]:
             yield from operations
         elif not small:
             node = statement.child_by_field_name("definition") or statement
@@ -126,10 +126,10 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
 def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
     if definition.node.end_byte - definition.node.start_byte > SMALL:
         return False
-    bases = field_children(definition.node, "superclasses")
+    bases = list_field_children(definition.node, "superclasses")
     names = [
         definition.name,
-        *(source.tree.node_text(base) for base in bases if base.type != "call"),
+        *(source.tree.get_node_text(base) for base in bases if base.type != "call"),
     ]
     return not any(_VIEWS.search(name) for name in names)
 
@@ -138,56 +138,56 @@ def _find_relation(
     source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> _ClassPart | None:
     """Return the part for a field that relates a model to another; None for other statements."""
-    node = first_child(statement)
+    node = get_first_child(statement)
     if node is None or node.type != "assignment":
         return None
     value = node.child_by_field_name("right")
     if value is None or value.type != "call":
         return None
-    called = dotted_name(source.tree, value.child_by_field_name("function"))
-    name = source.tree.field(node, "left")
+    called = get_dotted_name(source.tree, value.child_by_field_name("function"))
+    name = source.tree.get_field_text(node, "left")
     if not _RELATIONS.search(called) or not name.isidentifier():
         return None
     return _ClassPart(statement, "relation", f"{definition.symbol}.{name}", True)
 
 
-def _iter_operations(
+def _iter_migration_operations(
     source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> Iterator[_ClassPart]:
-    """Yield the operations of a migration that change tables; each symbol is a model's name."""
-    node = first_child(statement)
+    """Yield the table operations of a Django migration; each symbol is the name of a model."""
+    node = get_first_child(statement)
     if definition.name != "Migration" or node is None or node.type != "assignment":
         return
     value = node.child_by_field_name("right")
     is_list = value is not None and value.type == "list"
-    if source.tree.field(node, "left") != "operations":
+    if source.tree.get_field_text(node, "left") != "operations":
         return
     for item in value.named_children if value is not None and is_list else []:
-        called = dotted_name(source.tree, item.child_by_field_name("function"))
+        called = get_dotted_name(source.tree, item.child_by_field_name("function"))
         if item.type == "call" and _OPERATIONS.match(called):
-            yield _ClassPart(item, "schema", _model_name(source, item), True)
+            yield _ClassPart(item, "schema", _get_model_name(source, item), True)
 
 
-def _model_name(source: PythonSource, call: Node) -> str:
+def _get_model_name(source: PythonSource, call: Node) -> str:
     listed = call.child_by_field_name("arguments")
-    arguments = [] if listed is None else code_children(listed)
+    arguments = [] if listed is None else list_code_children(listed)
     named = {
-        source.tree.field(n, "name"): n.child_by_field_name("value")
+        source.tree.get_field_text(n, "name"): n.child_by_field_name("value")
         for n in arguments
         if n.type == "keyword_argument"
     }
     first = next((n for n in arguments if n.type == "string"), None)
     node = named.get("model_name") or first or named.get("name") or named.get("old_name")
     is_text = node is not None and node.type == "string"
-    text = source.tree.node_text(node).strip("\"'rRbBuU") if is_text else ""
+    text = source.tree.get_node_text(node).strip("\"'rRbBuU") if is_text else ""
     return text if text.isidentifier() else ""
 
 
 def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
-        (statement, source.tree.field(node, "left"))
-        for statement, under in source.statements()
+        (statement, source.tree.get_field_text(node, "left"))
+        for statement, under in source.iter_statements()
         if not under and statement.type == "expression_statement"
         for node in statement.named_children[:1]
         if node.type == "assignment"
@@ -214,13 +214,13 @@ def _build_unit(
     signed: Node | None = None,
 ) -> Unit:
     return Unit(
-        source.tree.start(first_comment(node)),
-        end_with_comment(source.tree, node),
+        source.tree.start(find_first_comment(node)),
+        find_end_with_comment(source.tree, node),
         role,
         symbol,
         "" if signed is None else _read_signature(source, signed),
         alone=alone,
-        cuts=_statement_ends(source, node),
+        cuts=_list_statement_ends(source, node),
     )
 
 
@@ -236,12 +236,12 @@ def _read_signature(source: PythonSource, node: Node) -> str:
     return " ".join(source.text[source.tree.start(found) : end].split()).rstrip(":")
 
 
-def _statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
+def _list_statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
     """Return the offsets at which text may be cut: ends of statements and of list elements."""
     ends = {source.tree.end(n) for n in iter_descendants(node) if n.type in _ENDS}
     value = next((n for n in iter_descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
-        ends |= {end_with_comment(source.tree, child) for child in value.named_children}
+        ends |= {find_end_with_comment(source.tree, child) for child in value.named_children}
     return tuple(sorted(ends))
 
 

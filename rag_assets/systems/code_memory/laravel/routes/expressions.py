@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource, list_parameters
-from rag_assets.systems.code_memory.languages.php.types import class_of_creation
+from rag_assets.systems.code_memory.languages.php.types import get_class_of_creation
 from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     COMPUTED,
@@ -42,9 +42,9 @@ from rag_assets.systems.code_memory.languages.php.values import (
 )
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
-    code_children,
-    field_children,
-    first_child,
+    get_first_child,
+    list_code_children,
+    list_field_children,
 )
 
 Json: TypeAlias = Any
@@ -95,7 +95,7 @@ class Expressions:
 
     def read_parameters(self, node: Node) -> list[Json]:
         """Return the parameters of a function, a method or a closure."""
-        nodes = [n for n in field_children(node, "parameters") if n.type.endswith("parameter")]
+        nodes = [n for n in list_field_children(node, "parameters") if n.type.endswith("parameter")]
         parameters = list_parameters(self._source.tree, node, self._source.find_scope(node))
         entries = []
         for parameter, child in zip(parameters, nodes, strict=True):
@@ -112,14 +112,14 @@ class Expressions:
         return {"of": "closure", "parameters": parameters, "block": self._block(body)}
 
     def _read_scalar(self, node: Node) -> Json:
-        value = self._source.value(node)
+        value = self._source.read_value(node)
         return _build_computed(node.type) if value is COMPUTED else value
 
     def _read_array(self, node: Node) -> Json:
         items = []
         for key, value in iter_elements(node):
             if value.type == "variadic_unpacking":
-                items.append([None, {"of": "spread", "value": self.read(first_child(value))}])
+                items.append([None, {"of": "spread", "value": self.read(get_first_child(value))}])
             else:
                 items.append([self.read(key), self.read(value)])
         return {"of": "array", "items": items}
@@ -127,7 +127,7 @@ class Expressions:
     def _read_text(self, node: Node) -> Json:
         parts: list[Json] = []
         for child in node.named_children:
-            text = self._source.tree.node_text(child)
+            text = self._source.tree.get_node_text(child)
             if child.type == "escape_sequence":
                 parts.append(_ESCAPED.get(text, text))
             else:
@@ -154,41 +154,44 @@ class Expressions:
         return {"of": "join", "parts": parts[::-1]}
 
     def _get_operator(self, node: Node) -> str:
-        return self._source.tree.field(node, "operator")
+        return self._source.tree.get_field_text(node, "operator")
 
     def _read_unary(self, node: Node) -> Json:
         inner = node.named_children[-1] if node.named_children else None
-        if self._source.tree.node_text(node).startswith("!"):
+        if self._source.tree.get_node_text(node).startswith("!"):
             return {"of": "not", "value": self.read(inner)}
         return self._read_scalar(node)
 
     def _read_variable(self, node: Node) -> Json:
-        return {"of": "variable", "name": self._source.tree.node_text(node).lstrip("$")}
+        return {"of": "variable", "name": self._source.tree.get_node_text(node).lstrip("$")}
 
     def _read_property(self, node: Node) -> Json:
         name = node.child_by_field_name("name")
         if name is None or name.type != "name":
             return _build_computed(node.type)
         object_ = self.read(node.child_by_field_name("object"))
-        return {"of": "property", "object": object_, "name": self._source.tree.node_text(name)}
+        return {"of": "property", "object": object_, "name": self._source.tree.get_node_text(name)}
 
     def _read_static_property(self, node: Node) -> Json:
-        name = self._source.tree.field(node, "name").lstrip("$")
+        name = self._source.tree.get_field_text(node, "name").lstrip("$")
         return {"of": "property", "object": {"of": "variable", "name": "this"}, "name": name}
 
     def _read_constant(self, node: Node) -> Json:
-        value = self._source.value(node)
+        value = self._source.read_value(node)
         if value is not COMPUTED:
             return value
-        scope, name = node.named_children[0], self._source.tree.node_text(node.named_children[-1])
+        scope, name = (
+            node.named_children[0],
+            self._source.tree.get_node_text(node.named_children[-1]),
+        )
         if scope.type not in _NAMES:
             return _build_computed(node.type)
-        owner = self._source.class_name(self._source.tree.node_text(scope), node)
+        owner = self._source.resolve_class_name(self._source.tree.get_node_text(scope), node)
         is_name = name.lower() == "class"
         return owner if is_name else {"of": "constant", "class": owner, "name": name}
 
     def _read_name(self, node: Node) -> Json:
-        written = self._source.tree.node_text(node)
+        written = self._source.tree.get_node_text(node)
         match written.upper():
             case "__DIR__":
                 return {"of": "directory"}
@@ -201,7 +204,7 @@ class Expressions:
         return {"of": "constant", "class": "", "name": written.lstrip("\\")}
 
     def _read_item(self, node: Node) -> Json:
-        parts = code_children(node)
+        parts = list_code_children(node)
         if len(parts) != 2:  # noqa: PLR2004
             return _build_computed(node.type)
         return {"of": "item", "array": self.read(parts[0]), "key": self.read(parts[1])}
@@ -216,18 +219,18 @@ class Expressions:
         return choice if body is None else {**choice, "yes": self.read(body)}
 
     def _read_inner(self, node: Node) -> Json:
-        parts = code_children(node)
+        parts = list_code_children(node)
         return self.read(parts[-1]) if parts else None
 
     def _read_new(self, node: Node) -> Json:
-        name = class_of_creation(self._source, node)
+        name = get_class_of_creation(self._source, node)
         return {"of": "new", "class": name} if name else _build_computed(node.type)
 
     def _read_assignment(self, node: Node) -> Json:
         left = node.child_by_field_name("left")
         if left is None or left.type != "variable_name":
             return _build_computed(node.type)
-        name = self._source.tree.node_text(left).lstrip("$")
+        name = self._source.tree.get_node_text(left).lstrip("$")
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
             joins = self._get_operator(node) == ".="
@@ -260,10 +263,10 @@ class Expressions:
         scope = call.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return {"root": self.read(scope)}
-        written = self._source.tree.node_text(scope)
+        written = self._source.tree.get_node_text(scope)
         if written.lower() in {"self", "static", "parent"}:
             return {"class": written.lower()}
-        return {"class": self._source.class_name(written, call)}
+        return {"class": self._source.resolve_class_name(written, call)}
 
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN

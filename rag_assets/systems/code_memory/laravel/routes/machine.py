@@ -40,7 +40,7 @@ from rag_assets.systems.code_memory.laravel.routes.program import (
     ROOT,
     LaravelProgram,
     is_test,
-    list_providers,
+    iter_providers,
 )
 from rag_assets.systems.code_memory.laravel.routes.reader import (
     DIRECT,
@@ -209,7 +209,7 @@ class Machine:
         self._left_of_one = MOST_STEPS_OF_ONE
 
     def run(self, call: Callable[[], Value], evidence: LocatedFact) -> None:
-        """Call code of a provider in a new frame; record at `evidence` if a limit stops it."""
+        """Call code of a provider in a new frame; if a limit stops it, record `evidence`."""
         self.frame = CallFrame(evidence.path)
         self._left_of_one = MOST_STEPS_OF_ONE
         try:
@@ -255,7 +255,7 @@ class Machine:
         arguments: Arguments,
         **values: Any,
     ) -> Value:
-        """Return the result of a body in a frame of its own, which has these values."""
+        """Return the result of a body, evaluated in a new frame with these values."""
         frame = CallFrame(body.path, body.symbol, depth=self.frame.depth + 1, **values)
         with self._enter_frame(frame):
             self._bind_parameters(parameters, arguments)
@@ -437,7 +437,7 @@ class Machine:
         self.frame.context = replace(self.frame.context, conditional=True)
 
     def _evaluate_branches(self, values: Mapping[str, Any]) -> Value:
-        """Evaluate the branches that may run; a variable set in only some becomes unknown."""
+        """Evaluate the branches that may run; a variable that only some branches set is unknown."""
         frame, outer, plain = self.frame, self.frame.context, self._get_outer_context()
         returns = []
         for condition, block in [*values["branches"], [True, values.get("otherwise")]]:
@@ -484,7 +484,7 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
     """
     program = LaravelProgram(files)
     machine = Machine(program)
-    providers = list(list_providers(program))
+    providers = list(iter_providers(program))
     for name in providers:
         _run_methods(machine, name, "register", "configurePackage")
     for name in providers:

@@ -199,7 +199,7 @@ class LaravelProgram:
             self._bodies.setdefault(body, []).append(fact)
 
 
-def list_providers(program: LaravelProgram) -> Iterator[str]:
+def iter_providers(program: LaravelProgram) -> Iterator[str]:
     """Yield provider classes: listed providers, then the application's, then those in packages.
 
     A provider of an application is skipped if the application lists other providers of its own and

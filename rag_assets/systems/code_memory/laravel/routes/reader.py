@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
-from rag_assets.systems.code_memory.languages.tree import Node, field_children, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child, list_field_children
 from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS, Expressions, Json
 from rag_assets.systems.code_memory.laravel.settings import find_settings
 
@@ -88,7 +88,7 @@ class RoutePositions:
         self._routers: set[str] = set()
         self._starts: list[int] = []
         if any(word in source.text for word in _WORDS):
-            nodes = source.tree.nodes(_TELLING)
+            nodes = source.tree.find_nodes(_TELLING)
             self._starts = [node.start_byte for node in nodes if self._is_routing_position(node)]
 
     def __bool__(self) -> bool:
@@ -102,11 +102,11 @@ class RoutePositions:
     def _is_routing_position(self, node: Node) -> bool:
         if node.type in LOADS:
             return True
-        tree, name = self._source.tree, self._source.tree.field(node, "name")
+        tree, name = self._source.tree, self._source.tree.get_field_text(node, "name")
         if node.type == "simple_parameter":
             # A variable named like a parameter with a router type is a router in the whole file.
-            written = tree.field(node, "type").lstrip("?")
-            if written and self._source.class_name(written, node) in ROUTER_TYPES:
+            written = tree.get_field_text(node, "type").lstrip("?")
+            if written and self._source.resolve_class_name(written, node) in ROUTER_TYPES:
                 self._routers.add(name)
             return False
         if node.type != "scoped_call_expression":
@@ -114,7 +114,7 @@ class RoutePositions:
         scope = node.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return False
-        is_facade = self._source.class_name(tree.node_text(scope), node) in FACADES
+        is_facade = self._source.resolve_class_name(tree.get_node_text(scope), node) in FACADES
         name = name.lower()
         return name not in _OTHERS if is_facade else name in {"routes", "userroutes"}
 
@@ -126,7 +126,7 @@ class RoutePositions:
         receiver = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
         is_short = receiver is not None and _get_node_size(receiver) <= _LONGEST_RECEIVER
-        written = self._source.tree.node_text(receiver) if is_short else ""
+        written = self._source.tree.get_node_text(receiver) if is_short else ""
         if name == "routes":
             return written == "$this"
         return written.replace('"', "'") in _ROUTERS or written in self._routers
@@ -142,7 +142,7 @@ _ACTIONS: Final = VERBS | {"match", "any", "controller", "fallback"}
 _PAIR: Final = 2
 
 
-def list_targets(expression: Json) -> Iterator[tuple[str, str]]:
+def iter_controller_targets(expression: Json) -> Iterator[tuple[str, str]]:
     """Yield the controllers to which an expression routes, each with the method or "".
 
     Names are fully qualified.
@@ -192,22 +192,22 @@ _LONGEST = 500
 """Maximum size of the value of a constant or property that may matter to a route."""
 
 
-def list_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield facts of a file's constants, settings, and statements that may create routes."""
     for class_ in source.classes:
         for constant in class_.constants:
-            value = source.value(constant.value)
+            value = source.read_value(constant.value)
             plain = isinstance(value, str | int) and not isinstance(value, bool)
             if plain and len(str(value)) <= _LONGEST:
                 values = {"name": constant.name, "value": value}
-                yield source.tree.fact("constant", constant.node, class_.name, values)
+                yield source.tree.build_fact("constant", constant.node, class_.name, values)
     settings = find_settings(source)
     if settings is not None:
         node, values = settings
-        yield source.tree.fact("configuration", node, "", values)
+        yield source.tree.build_fact("configuration", node, "", values)
     marks = RoutePositions(source)
     if marks:
-        yield from _Reader(source, marks).facts()
+        yield from _Reader(source, marks).iter_facts()
 
 
 class _Reader:
@@ -221,7 +221,7 @@ class _Reader:
         self._last = 0
         self._symbol = ""
 
-    def facts(self) -> Iterator[Fact]:
+    def iter_facts(self) -> Iterator[Fact]:
         """Yield facts of statements that may concern routes, and of the functions around them."""
         for class_ in self._source.classes:
             if is_provider(class_) or self._marks.contains_position(class_.node):
@@ -234,7 +234,7 @@ class _Reader:
             if function.body is not None and self._marks.contains_position(function.body):
                 yield from self._iter_facts_of_function(name, function)
         self._symbol = ""
-        for statement in self._source.statements():
+        for statement in self._source.iter_statements():
             if statement.type not in _DECLARATIONS:
                 yield from self._read_statement(0, statement)
         yield from self._iter_facts_of_queued_blocks()
@@ -286,12 +286,12 @@ class _Reader:
             yield from read(self, block, node)
 
     def _may_matter(self, node: Node) -> bool:
-        """Return whether a statement without a routing call may still influence routes.
+        """Return whether a statement that contains no routing call may still influence routes.
 
         It does if it sets a variable near such calls, returns a short value, or calls code that may
         create routes.
         """
-        expression = first_child(node)
+        expression = get_first_child(node)
         if node.type not in {"expression_statement", "return_statement"} or expression is None:
             return False
         if expression.type in {"assignment_expression", "augmented_assignment_expression"}:
@@ -301,11 +301,11 @@ class _Reader:
         return self._has_routing_call(expression)
 
     def _has_routing_call(self, expression: Node) -> bool:
-        chain = self._source.chain(expression)
+        chain = self._source.parse_chain(expression)
         if chain is None:
             return False
         if chain.static:
-            owner = self._source.class_name(chain.root, expression)
+            owner = self._source.resolve_class_name(chain.root, expression)
             return not owner.startswith("Illuminate\\")
         if chain.root == "$this":
             return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS
@@ -313,7 +313,7 @@ class _Reader:
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 
     def _read_expression(self, block: int, node: Node) -> Iterator[Fact]:
-        expression = first_child(node)
+        expression = get_first_child(node)
         if expression is not None:
             op = "return" if node.type == "return_statement" else "do"
             yield from self._read_value_statement(block, node, op, expression)
@@ -326,7 +326,7 @@ class _Reader:
         body = self._blocks[before][1] if len(self._blocks) > before else None
         yield self._build_fact(node, op, body, block=block, value=value)
         start, end = self._get_statement_span(node, body)
-        for controller, action in list_targets(value):
+        for controller, action in iter_controller_targets(value):
             values = {"controller": controller, "action": action}
             yield Fact("routes_to", start, end, self._symbol, values)
 
@@ -348,7 +348,7 @@ class _Reader:
 
     def _read_switch(self, block: int, node: Node) -> Iterator[Fact]:
         condition = {"of": "computed", "why": "a case"}
-        cases = field_children(node, "body")
+        cases = list_field_children(node, "body")
         branches = [[condition, self._queue_block(case)] for case in cases]
         body = node.child_by_field_name("body")
         yield self._build_fact(node, "if", body, block=block, branches=branches)
@@ -359,7 +359,7 @@ class _Reader:
         if body is None or len(parts) != _PAIR:
             return
         variables = parts[1].named_children if parts[1].type == "pair" else [parts[1]]
-        names = [self._source.tree.node_text(variable).lstrip("&$") for variable in variables]
+        names = [self._source.tree.get_node_text(variable).lstrip("&$") for variable in variables]
         values = {
             "over": self._expressions.read(parts[0]),
             "key": names[0] if len(names) > 1 else "",

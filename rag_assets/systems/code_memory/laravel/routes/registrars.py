@@ -71,7 +71,7 @@ _SILENT_ON_ROUTER: Final = frozenset(
 
 
 def call_router(machine: Machine, name: str, arguments: Arguments) -> Value:
-    """Apply a call, with its name in lower case, on the router, and return its result."""
+    """Apply a call on the router, and return its result; `name` is in lower case."""
     routes = _add_routes(machine, name, arguments, {})
     if routes is not None:
         return routes
@@ -85,7 +85,7 @@ def call_router(machine: Machine, name: str, arguments: Arguments) -> Value:
 def call_registrar(
     machine: Machine, registrar: Registrar, name: str, arguments: Arguments
 ) -> Value:
-    """Apply a call on the attributes for the next group or route, and return its result."""
+    """Apply a call that changes attributes of the next group or route; return its result."""
     if name == "group":
         evaluate_group(machine, registrar.attributes, arguments.get(0, "callback"))
         return registrar
@@ -104,7 +104,7 @@ def call_registrar(
 
 def evaluate_group(machine: Machine, attributes: Mapping[str, Value], content: Value) -> None:
     """Evaluate the content of a group, which is a closure, a file, several files, or a method."""
-    known_attributes = _keep_known_prefix(machine, attributes)
+    known_attributes = _keep_literal_prefix(machine, attributes)
     is_array = isinstance(content, dict)
     with machine.enter_group(), machine.router.enter_group(known_attributes):
         if isinstance(content, ClosureValue) or (is_array and isinstance(content.get(0), Instance)):
@@ -131,7 +131,7 @@ def _add_routes(machine: Machine, name: str, arguments: Arguments, attributes: A
 def _add_route(
     machine: Machine, name: str, arguments: Arguments, attributes: Attributes
 ) -> RouteDraft:
-    attributes = _keep_known_prefix(machine, attributes)
+    attributes = _keep_literal_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
@@ -207,8 +207,11 @@ def _split_group_arguments(arguments: Arguments) -> tuple[dict[str, Any], Value]
     return {str(key): value for key, value in as_array(attributes).items()}, callback
 
 
-def _keep_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
-    """Return attributes with the known part of the prefix, if the prefix is computed."""
+def _keep_literal_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
+    """Return attributes in which a computed prefix is reduced to its literal part.
+
+    A prefix that is a literal stays unchanged.
+    """
     known_attributes = dict(attributes)
     prefix = known_attributes.get("prefix")
     if isinstance(prefix, Unknown):
@@ -255,7 +258,7 @@ _TEXT_SETTERS: Final = {"name": RouteDraft.add_name, "prefix": RouteDraft.add_pr
 
 
 def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
-    """Apply a call, with its name in lower case, on a route, and return its result."""
+    """Apply a call on a route, and return its result; `name` is in lower case."""
     first = arguments.get(0, name)
     if name in CONSTRAINTS:
         draft.set_wheres(read_constraints(name, arguments))
@@ -280,7 +283,7 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Argume
 
 
 def call_resource(pending: PendingResource, name: str, arguments: Arguments) -> Value:
-    """Apply a call, with its name in lower case, on a pending resource, and return the resource."""
+    """Apply a call on a pending resource, and return the resource; `name` is in lower case."""
     first = arguments.get(0)
     if name in CONSTRAINTS:
         pending.options["wheres"] = read_constraints(name, arguments)

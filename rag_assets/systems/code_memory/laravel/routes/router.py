@@ -137,7 +137,7 @@ class RouteDraft:
 
 
 def _read_known_text(attributes: Attributes, name: str, what: str, missing: list[str]) -> str:
-    """Return an attribute as a string; if it is computed, return "" and add it to `missing`."""
+    """Return an attribute as a string; if code computes it, return "" and add it to `missing`."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
         missing.append(f"{what} is computed: {value.why}")

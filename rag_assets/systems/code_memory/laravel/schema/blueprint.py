@@ -63,7 +63,7 @@ class Blueprint:
         self.conditional = False
 
     def call(self, name: str, arguments: Arguments) -> Attributes | None:
-        """Apply a method of Blueprint; return the attributes that the next call changes."""
+        """Apply a method of Blueprint; return the attributes that a chained call changes."""
         method = _METHODS.get(name.lower())
         if method is None:
             self.unread.append(name)
@@ -71,7 +71,7 @@ class Blueprint:
         return method(self, arguments)
 
     def modify(self, target: Attributes, name: str, arguments: Arguments) -> Attributes:
-        """Apply a chained modifier; return the attributes that the next call changes."""
+        """Apply a chained modifier; return the attributes that the next modifier changes."""
         lower = name.lower()
         if "type" in target and name == "references":
             key = self.add_index("foreign", [target["name"]])

@@ -115,14 +115,14 @@ class ExpressionReader:
             return COMPUTED if expression is None else compute_value(self.tree, expression, plain)
 
         def class_name(written: str) -> str:
-            return self.source.class_name(written, near)
+            return self.source.resolve_class_name(written, near)
 
         further = {kind: partial(read, self, scope) for kind, read in _FURTHER.items()}
         return Constants(class_name, constant, further)
 
 
 def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
-    if reader.tree.field(node, "operator") != "??":
+    if reader.tree.get_field_text(node, "operator") != "??":
         return NotImplemented
     left, right = (
         reader.read_value(node.child_by_field_name(side), scope, depth)
@@ -136,11 +136,11 @@ def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: 
 
 def _read_name(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
     names = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
-    return names.get(reader.tree.node_text(node), COMPUTED)
+    return names.get(reader.tree.get_node_text(node), COMPUTED)
 
 
 def _read_variable(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
-    return scope.variables.get(reader.tree.node_text(node).lstrip("$"), COMPUTED)
+    return scope.variables.get(reader.tree.get_node_text(node).lstrip("$"), COMPUTED)
 
 
 def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
@@ -158,17 +158,17 @@ def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, dept
 
 def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     """Return the value of a call: a setting, raw SQL, or the result of an own method."""
-    chain = reader.source.chain(node)
+    chain = reader.source.parse_chain(node)
     if chain is None:
         return COMPUTED
     last = chain.calls[-1]
     if not chain.root and len(chain.calls) == 1:
-        key, default = (reader.read_value(last.argument(at), scope, depth) for at in (0, 1))
+        key, default = (reader.read_value(last.get_argument(at), scope, depth) for at in (0, 1))
         is_setting = last.name.lstrip("\\").lower() == "config" and isinstance(key, str)
         is_known = is_setting and isinstance(default, str | int | None)
         return mark_setting(key, default) if is_known else COMPUTED
     if last.name == "raw" and chain.static:
-        sql = reader.read_value(last.argument(0), scope, depth)
+        sql = reader.read_value(last.get_argument(0), scope, depth)
         return RawSql(sql) if isinstance(sql, str) else COMPUTED
     returned = reader.find_returned_value(chain, scope)
     return COMPUTED if returned is None else reader.read_value(*returned, depth)

@@ -99,9 +99,9 @@ def list_schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     reader = ExpressionReader(source)
     facts: list[Fact] = []
     for class_ in source.classes:
-        method = class_.method("up")
+        method = class_.find_method("up")
         if method is not None and method.body is not None:
-            facts += _MigrationWalk(reader, class_).facts(method)
+            facts += _MigrationWalk(reader, class_).list_facts(method)
     return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
 
 
@@ -116,7 +116,7 @@ class _MigrationWalk:
         self._todo: list[_Step] = []
         self._left = _MOST_STATEMENTS
 
-    def facts(self, method: Method) -> list[Fact]:
+    def list_facts(self, method: Method) -> list[Fact]:
         """Return the facts of a method's statements, in the order in which they run."""
         self._push_block(method.body, _Context(self._reader.build_scope(self._owner, method.name)))
         while self._todo and self._left > 0:
@@ -168,13 +168,13 @@ class _MigrationWalk:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))
         if left is None or right is None:
             return
-        name = self._tree.node_text(left).lstrip("$")
+        name = self._tree.get_node_text(left).lstrip("$")
         context.scope.variables[name] = self._reader.read_value(right, context.scope)
         if right.type.endswith("call_expression"):
             self._read_call(right, context)
 
     def _read_call(self, node: Node, context: _Context) -> None:
-        chain = self._reader.source.chain(node)
+        chain = self._reader.source.parse_chain(node)
         if chain is None:
             return
         root, last = chain.root.lstrip("$"), chain.calls[-1]
@@ -195,10 +195,10 @@ class _MigrationWalk:
                 self._push_block(closure.child_by_field_name("body"), context)
 
     def _push_each(self, chain: Chain, context: _Context) -> None:
-        over = self._reader.read_value(chain.calls[0].argument(0), context.scope)
+        over = self._reader.read_value(chain.calls[0].get_argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
         names = [
-            self._tree.node_text(node).lstrip("$") for node in _iter_declared_variables(closure)
+            self._tree.get_node_text(node).lstrip("$") for node in _iter_declared_variables(closure)
         ]
         # A loop lists the key before the value, a closure the value before the key.
         self._push_loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
@@ -212,7 +212,7 @@ class _MigrationWalk:
         ]
         if len(parts) > 1:
             variables = _iter_declared_variables(parts[1])
-            names = [self._tree.node_text(variable).lstrip("$&") for variable in variables]
+            names = [self._tree.get_node_text(variable).lstrip("$&") for variable in variables]
             self._push_loop(body, self._read_value(parts[0], context), names, context)
 
     def _push_loop(
@@ -249,10 +249,12 @@ class _MigrationWalk:
     def _read_schema_call(self, chain: Chain, context: _Context) -> None:
         call = chain.calls[-1]
         name = call.name.lower()
-        table = self._read_value(call.argument(0, "from" if name == "rename" else "table"), context)
+        table = self._read_value(
+            call.get_argument(0, "from" if name == "rename" else "table"), context
+        )
         values: dict[str, Any] = {"action": _ACTIONS[name]}
         if name == "rename":
-            values["to"] = self._read_value(call.argument(1, "to"), context)
+            values["to"] = self._read_value(call.get_argument(1, "to"), context)
         blueprint = Blueprint(table if isinstance(table, str) else "")
         fact = self._build_fact(call.node, table, values, context)
         arguments = self._reader.read_arguments(call, context.scope)
@@ -293,7 +295,7 @@ class _MigrationWalk:
 
     def _read_raw_sql(self, call: Call, context: _Context) -> None:
         """Add the fact of an SQL statement: only its table is read, so its columns are unread."""
-        sql = self._read_value(call.argument(0, "query"), context)
+        sql = self._read_value(call.get_argument(0, "query"), context)
         text = sql.sql if isinstance(sql, RawSql) else sql
         common: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
         if not isinstance(text, str) or has_marks(text):
@@ -317,7 +319,7 @@ class _MigrationWalk:
             **_to_plain_values(values),
         }
         symbol = f"{self._owner.name}::up"
-        return self._tree.fact("schema", node, symbol, all_values)
+        return self._tree.build_fact("schema", node, symbol, all_values)
 
     def _add_fact(self, fact: Fact) -> None:
         values = {**fact.values, "order": len(self._facts)}
@@ -329,7 +331,7 @@ class _MigrationWalk:
         scope = self._reader.build_scope(self._owner, method.name)
         tables: dict[str, Blueprint] = {}
         for parameter, argument in zip(method.parameters, call.arguments, strict=False):
-            variable = self._tree.node_text(argument.value).lstrip("$")
+            variable = self._tree.get_node_text(argument.value).lstrip("$")
             if variable in context.tables:
                 tables[parameter.name] = context.tables[variable]
             scope.variables[parameter.name] = self._read_value(argument.value, context)
@@ -337,7 +339,7 @@ class _MigrationWalk:
         self._push_block(method.body, inner)
 
     def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
-        name = self._tree.node_text(next(_iter_declared_variables(node), None)).lstrip("$")
+        name = self._tree.get_node_text(next(_iter_declared_variables(node), None)).lstrip("$")
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 

@@ -68,7 +68,11 @@ class MigratedTable:
             self.reasons["a statement depends on a condition whose value is unknown"] = None
 
     def add_column(self, column: Mapping[str, Any], *, change_keeps: bool) -> None:
-        """Add or change a column; `change_keeps`: a change keeps attributes that it omits."""
+        """Add or change a column.
+
+        Args:
+            change_keeps: whether a change keeps the attributes that it does not repeat.
+        """
         name = column["name"]
         attributes = {key: value for key, value in column.items() if key not in {"change", "name"}}
         if not column.get("change"):
@@ -223,7 +227,7 @@ def _apply_statement(
 def _run_commands(
     commands: Sequence[Mapping[str, Any]], tables: dict[str, MigratedTable], name: str
 ) -> None:
-    """Apply the commands of a statement to a table, and column renames to keys that refer to it."""
+    """Apply commands to a table, and apply column renames to foreign keys that refer to it."""
     table = tables[name]
     for command in commands:
         table.run(command)

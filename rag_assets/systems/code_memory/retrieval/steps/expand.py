@@ -40,7 +40,7 @@ from rag_assets.systems.code_memory.retrieval.steps.walk import (
     find_place_entries,
 )
 from rag_assets.systems.code_memory.retrieval.view import RelationView
-from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path, is_test
 
 _WANTED_TYPE: Final = 1.5
 """Factor for candidates of a kind that the question asks for."""
@@ -99,7 +99,7 @@ def arrange_candidates(
     of_kind: Counter[str] = Counter()
     while left and len(chosen) < count:
 
-        def room(at: int) -> float:
+        def rate_variety(at: int) -> float:
             worth, one = left[at]
             is_first = one.source_type in question.wanted_types and not of_kind[one.source_type]
             return (
@@ -108,7 +108,7 @@ def arrange_candidates(
                 * (_FIRST_OF_TYPE if is_first else 1)
             )
 
-        _, one = left.pop(max(range(len(left)), key=room))
+        _, one = left.pop(max(range(len(left)), key=rate_variety))
         chosen.append(one.candidate)
         of_file[one.candidate.uri] += 1
         of_kind[one.source_type] += 1
@@ -133,7 +133,7 @@ def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
 
 
 def _is_head(symbol: str, kind: str) -> bool:
-    """Return whether a passage is the head of a class whose methods have separate passages."""
+    """Return whether a passage is the head of a class, whose methods have their own passages."""
     is_class = bool(symbol) and "::" not in symbol
     return is_class and (kind in _TYPES_WITH_METHODS or (kind == "code" and "\\" in symbol))
 
@@ -266,22 +266,22 @@ def _rate_candidates(
     relevance: Mapping[str, float],
     related: _RelatedPlaces,
 ) -> list[RatedCandidate]:
-    """Return the candidates with their relevance: from the search plus from relations.
+    """Return the candidates with their relevance: that of the search plus that from relations.
 
     Args:
         candidates: all candidates, including those found by relations, by id.
         relevance: relevance of the candidates of the search, by id.
     """
 
-    def rated(candidate: Candidate) -> RatedCandidate:
+    def rate(candidate: Candidate) -> RatedCandidate:
         whole, exact = Place(candidate.document_id), Place(candidate.document_id, candidate.symbol)
         gained = related.gains.get(exact, related.gains.get(whole, 0.0))
         type_ = related.types.get((candidate.document_id, candidate.symbol))
         return RatedCandidate(
             candidate,
             relevance.get(candidate.id, 0.0) + _GAIN_WEIGHT * gained,
-            type_ or type_of_place(parse_path(candidate.uri)),
+            type_ or get_type_of_path(parse_path(candidate.uri)),
             is_preferred=progress.search.prefers(candidate.uri),
         )
 
-    return [rated(candidate) for candidate in candidates.values()]
+    return [rate(candidate) for candidate in candidates.values()]

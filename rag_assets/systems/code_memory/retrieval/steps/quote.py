@@ -14,14 +14,14 @@ from rag_assets.search.progress import SearchProgress, WalkResult
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.question_subject import build_quotation
-from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path, is_test
 
 _MOST_COMPARED: Final = 20
 """Number of passages, the best of the word search, that are compared with the question."""
 
 
 class QuoteStep(TrustedStep):
-    """Puts passages that contain the whole question first, but after definitions of names in it.
+    """Puts passages that contain the whole question first, after definitions that it names.
 
     Args:
         services: reads the texts of candidates.
@@ -69,5 +69,5 @@ class QuoteStep(TrustedStep):
 
 
 def _is_secondary(path: str) -> bool:
-    """Return whether a file is a test or a document; its passages come after those of code."""
-    return is_test(path) or type_of_place(path) in {"doc", "readme"}
+    """Return whether a file is a test or a document; its passages come after passages of code."""
+    return is_test(path) or get_type_of_path(path) in {"doc", "readme"}

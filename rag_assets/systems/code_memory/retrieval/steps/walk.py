@@ -46,7 +46,7 @@ from rag_assets.systems.code_memory.retrieval.relevance import (
 )
 from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
-from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
+from rag_assets.systems.code_memory.symbols.names import TABLE, split_name
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
@@ -67,25 +67,25 @@ class RelationViews:
         self._services = services
         self._neighbourhoods = services.get_system_service(NeighbourhoodCache)
 
-    def get_moment(self, progress: SearchProgress) -> ReadableState:
+    def get_readable_state(self, progress: SearchProgress) -> ReadableState:
         """Return the state of the relations that this search reads, fixed at the first call."""
         moment: ReadableState | None = progress.step_values.get(_MOMENT)
         if moment is None:
-            moment = self._walker.get_moment(progress.ref.id, progress.caller)
+            moment = self._walker.get_readable_state(progress.ref.id, progress.caller)
             progress.step_values[_MOMENT] = moment
         return moment
 
     def get_view(self, progress: SearchProgress) -> RelationView:
         """Return the caller's view of the relations in the build that is searched."""
         return self._walker.create_view(
-            _get_graph_key(progress), progress.caller, self.get_moment(progress)
+            _get_graph_key(progress), progress.caller, self.get_readable_state(progress)
         )
 
     def get_view_with_neighbourhoods(
         self, progress: SearchProgress
     ) -> tuple[RelationView, Neighbourhoods]:
         """Return the caller's view, and a cache of neighbourhoods that is valid for it."""
-        view, moment = self.get_view(progress), self.get_moment(progress)
+        view, moment = self.get_view(progress), self.get_readable_state(progress)
         # Queries read changing data. With a custom policy, two callers with equal scopes may
         # read different documents.
         is_fixed = isinstance(view.relations, GraphRelations)
@@ -279,7 +279,7 @@ class WalkStep(TrustedStep):
     async def _find_leading_candidates(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages with the first lines of definitions, then all passages at places.
+        """Return passages that contain the first line of a definition, then all others at places.
 
         A long definition has several passages; a short definition shares its passage with others.
         """
@@ -306,13 +306,13 @@ class WalkStep(TrustedStep):
     async def _find_named_passages(
         self, definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages that name definitions, from the documents that define them."""
+        """Return the passages of definitions' documents that contain the definitions' names."""
         filters = build_entry_filter(progress)
         allowed = filters.documents
         by_word: dict[str, set[str]] = {}
         for definition in definitions:
             if allowed is None or definition.document_id in allowed:
-                last = name_parts(definition.name, folded=False)[-1]
+                last = split_name(definition.name, folded=False)[-1]
                 by_word.setdefault(last, set()).add(definition.document_id)
         requests = [
             RankingRequest(
@@ -363,7 +363,7 @@ def find_related_nodes(
 def _find_exact_places(
     view: RelationView, question: QuestionNames
 ) -> tuple[list[Place], list[FoundSymbol]]:
-    """Return the places and definitions that have exactly the names in a question.
+    """Return the places and definitions whose names are exactly the names in a question.
 
     The places are files and definitions with their own passage. If at least one definition of a
     name has its own passage, the definitions of that name without one are left out.
@@ -392,7 +392,7 @@ def _has_passage(found_symbol: FoundSymbol) -> bool:
 
 def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     """Return a sort key for the definitions that a name may mean, the best match first."""
-    written, defined = name_parts(name, folded=False), name_parts(found_symbol.name, folded=False)
+    written, defined = split_name(name, folded=False), split_name(found_symbol.name, folded=False)
     is_derived = found_symbol.role in _DERIVED
     is_other = defined[-len(written) :] != written
     return (

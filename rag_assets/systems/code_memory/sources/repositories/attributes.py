@@ -223,7 +223,7 @@ def convert_content(
 
     Args:
         autocrlf: core.autocrlf, in lower case.
-        read_blob: returns the content that git has already stored for the file, if any.
+        read_blob: returns the content that git has stored for the file, if any.
     """
     encoding = attributes.get("working-tree-encoding")
     if isinstance(encoding, str):
@@ -252,7 +252,7 @@ _TEXT_VALUES: Final = {True: True, "input": True, False: False, "auto": None}
 
 
 def _is_text_attribute(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | None:
-    """Return whether CRLF becomes LF; None: only if the content looks like text."""
+    """Return whether CRLF becomes LF; None if that depends on whether it looks like text."""
     text = attributes.get("text", attributes.get("crlf"))
     if text in _TEXT_VALUES:
         return _TEXT_VALUES[text]

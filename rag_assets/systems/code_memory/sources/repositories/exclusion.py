@@ -286,7 +286,7 @@ class Exclusion:
 
 
 def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
-    """Return the rule that excludes a file because of its attributes, or else its name, or None."""
+    """Return the rule by which the attributes of a file, or else its name, exclude it, or None."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
     vendored = _is_attribute_enabled(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):
@@ -355,11 +355,11 @@ _PROGRAMMING: Final = frozenset(("as", "cs", "is", "ml", "or", "pl", "ps", "ts")
 
 
 def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
-    """Return the translations among paths, each with the indexed file that has the same text."""
+    """Return the translations to leave out, each with the file that is indexed instead."""
     all_paths = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
     for path in all_paths:
-        for template, language in _list_readings(path):
+        for template, language in _iter_language_templates(path):
             alike[_hash_template(template)][language] = path
     groups: list[tuple[str, dict[str, str]]] = []
     for key, versions in alike.items():
@@ -398,9 +398,9 @@ def _find_english(languages: Iterable[str]) -> str | None:
 
 
 def _find_original(key: bytes, versions: Mapping[str, str]) -> str:
-    """Return the path that the untranslated text would have: without a language in it."""
+    """Return the path of the untranslated text: the path without a language in it."""
     path = next(iter(versions.values()))
-    template = next(one for one, _ in _list_readings(path) if _hash_template(one) == key)
+    template = next(one for one, _ in _iter_language_templates(path) if _hash_template(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
@@ -409,8 +409,8 @@ def _hash_template(template: str) -> bytes:
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-def _list_readings(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the path with `{}` in place of each part that may be a language, and that language."""
+def _iter_language_templates(path: str) -> Iterator[tuple[str, str]]:
+    """Yield, for each part of a path that may be a language: the path with `{}` there, the part."""
     lowered = path.lower()
     if not lowered.endswith((*_DATA, *_PROGRAMS)):
         return

@@ -89,7 +89,7 @@ class RepositoryFolders:
     bare: bool
 
 
-def locate(root: Path) -> RepositoryFolders:
+def locate_repository(root: Path) -> RepositoryFolders:
     """Return the folders of the repository at a root; parent folders are not searched.
 
     If `.git` is a file, as in a linked worktree, it may only lead out of the root to a repository

@@ -20,7 +20,7 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     is_true,
-    locate,
+    locate_repository,
     read_configuration,
     read_small,
 )
@@ -82,7 +82,7 @@ class Refs:
 
     def list_names(self) -> list[str]:
         """Return the short names of all branches and tags, sorted."""
-        full = {*self._read_packed_refs(), *self._list_loose_refs()}
+        full = {*self._read_packed_refs(), *self._iter_loose_refs()}
         return sorted(
             name.removeprefix(prefix)
             for name in full
@@ -132,7 +132,7 @@ class Refs:
             refs[name] = oid
         return refs
 
-    def _list_loose_refs(self) -> Iterator[str]:
+    def _iter_loose_refs(self) -> Iterator[str]:
         waiting = [self._folders.common / "refs"]
         count = 0
         while waiting and count < _MAX_NAMES:
@@ -184,7 +184,7 @@ class Repository:
     """
 
     def __init__(self, root: Path) -> None:
-        self.folders = locate(root)
+        self.folders = locate_repository(root)
         self._settings = read_configuration(self.folders.common)
         self._require_readable()
         self.objects = Objects(self.folders)
@@ -247,7 +247,7 @@ class Repository:
 
     @cached_property
     def stored(self) -> StoredContents:
-        """Return an object that compares worktree files with blobs."""
+        """Return the object that compares worktree files with blobs."""
 
         def read(folder: str) -> bytes | None:
             names = [*folder.split("/")[:-1], GITATTRIBUTES]
@@ -274,7 +274,7 @@ class Repository:
         return read_index(self.folders.own)
 
     def describe(self, commit: str | None, paths: Collection[str]) -> OriginDescription:
-        """Return the repository's name, its commit, and which of these files differ from it."""
+        """Return the repository's name, its commit, and which of `paths` differ from the commit."""
         if self.folders.bare:
             return OriginDescription(self.name, commit, None)
         tree = self.get_tree(commit)

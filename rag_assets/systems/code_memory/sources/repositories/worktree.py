@@ -48,8 +48,8 @@ class IndexEntry:
     Attributes:
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
-        settled: whether git knows its content: it is neither in conflict nor marked with intent to
-            add.
+        settled: whether git knows its content: not if the file is in conflict or only marked with
+            intent to add.
     """
 
     mode: int
@@ -306,7 +306,9 @@ class Worktree:
         index = self._index
         tracked: Mapping[str, TreeFile | IndexEntry] = committed if index is None else index.entries
         facts_by_path = dict(walk_root(folders.root, _build_selection(folders), self.folders))
-        facts_by_path.update(_list_file_facts(folders.root, tracked.keys() - facts_by_path.keys()))
+        facts_by_path.update(
+            _iter_file_metadata(folders.root, tracked.keys() - facts_by_path.keys())
+        )
         paths = {*facts_by_path, *tracked}
         if index is not None and index.skipped_folders:
             paths.update(path for path in committed if index.is_skipped(path))
@@ -377,7 +379,7 @@ def _build_selection(folders: RepositoryFolders) -> Selection:
     return replace(plain, ignored=ignored, repositories=False)
 
 
-def _list_file_facts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+def _iter_file_metadata(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the paths that are regular files, with their metadata; links are not followed."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:

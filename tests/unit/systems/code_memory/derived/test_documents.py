@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.ingest.chunking.model import EVIDENCE, build_embedding_text
 from rag_assets.systems.code_memory.derived.documents import (
-    derived_documents,
-    languages_read,
+    derive_documents,
+    list_languages_to_read,
     list_signs,
 )
-from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
+from rag_assets.systems.code_memory.derived.laravel import has_laravel_sign
 from rag_assets.systems.code_memory.derived.model import (
     Derivation,
     DerivedDocument,
@@ -30,7 +30,7 @@ from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, build_relations
 from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import route_keys, table_keys
+from rag_assets.systems.code_memory.symbols.names import list_route_keys, list_table_keys
 
 LARAVEL = {
     "app/Providers/RouteServiceProvider.php": """<?php
@@ -84,7 +84,7 @@ DJANGO = {
 
 
 def derived(files: Mapping[str, str]) -> Derivation:
-    return derived_documents(facts_of(files))
+    return derive_documents(facts_of(files))
 
 
 def facts_of(files: Mapping[str, str]) -> list[FileFacts]:
@@ -215,7 +215,7 @@ def test_routes_and_tables_of_django_are_derived_too() -> None:
     assert ("routes_to", "billing.views.show", "billing/urls.py", 3) in {
         (edge.kind, edge.target, edge.path, edge.line_start) for edge in edges(route)
     }
-    assert set(route.called) >= set(route_keys((), "/bills/<int:pk>/", "bill"))
+    assert set(route.called) >= set(list_route_keys((), "/bills/<int:pk>/", "bill"))
 
 
 VIEWSETS = {
@@ -316,13 +316,13 @@ def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
 )
 def test_speaks_of_laravel_without_a_manifest_one_statement_suffices(text: str) -> None:
     facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
-    assert speaks_of_laravel(FileFacts("packages/shop/src/file.php", "php", facts))
+    assert has_laravel_sign(FileFacts("packages/shop/src/file.php", "php", facts))
 
 
 @pytest.mark.parametrize("package", ["laravel/framework", "illuminate/database"])
 def test_speaks_of_laravel_with_a_part_of_it_in_a_manifest_is_true(package: str) -> None:
     facts = read_json(f'{{"require": {{"{package}": "^11.0"}}}}').facts
-    assert speaks_of_laravel(FileFacts("apps/shop/composer.json", "json", facts))
+    assert has_laravel_sign(FileFacts("apps/shop/composer.json", "json", facts))
 
 
 @pytest.mark.parametrize(
@@ -336,27 +336,27 @@ def test_speaks_of_laravel_with_a_part_of_it_in_a_manifest_is_true(package: str)
 )
 def test_speaks_of_laravel_in_php_of_another_framework_is_false(text: str) -> None:
     facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
-    assert not speaks_of_laravel(FileFacts("src/file.php", "php", facts))
+    assert not has_laravel_sign(FileFacts("src/file.php", "php", facts))
 
 
 def test_speaks_of_laravel_in_a_request_of_a_test_is_false() -> None:
     text = "<?php\nclass RouterTest { function testMatch($router) { $router->match('/login'); } }\n"
     facts = read_code(text, "text/x-php").facts
-    assert speaks_of_laravel(FileFacts("src/Router.php", "php", facts))
-    assert not speaks_of_laravel(FileFacts("tests/RouterTest.php", "php", facts))
+    assert has_laravel_sign(FileFacts("src/Router.php", "php", facts))
+    assert not has_laravel_sign(FileFacts("tests/RouterTest.php", "php", facts))
 
 
 def test_languages_read_with_laravel_are_all_and_with_django_those_of_tests_too() -> None:
     laravel, django = (frozenset().union(*map(list_signs, facts_of(o))) for o in (LARAVEL, DJANGO))
-    assert languages_read(laravel) is None
-    found = languages_read(django)
+    assert list_languages_to_read(laravel) is None
+    found = list_languages_to_read(django)
     assert found is not None
     assert {"python", "php", "ruby"} <= found
     files = facts_of({**DJANGO, "lib/plain.php": "<?php\nclass Plain {}\n"})
     read = [file for file in files if file.language in found - {"php"}]
-    assert derived_documents(read) == derived_documents(files)
-    assert languages_read(frozenset()) == frozenset()
-    assert languages_read(laravel | django) is None
+    assert derive_documents(read) == derive_documents(files)
+    assert list_languages_to_read(frozenset()) == frozenset()
+    assert list_languages_to_read(laravel | django) is None
 
 
 def test_files_of_no_framework_have_no_derived_documents() -> None:
@@ -387,7 +387,7 @@ STATEMENTS = st.builds(
 def test_what_is_written_is_read(uri: str, name: str, stated: list[DerivedStatement]) -> None:
     heading = f"GET /{uri}"
     lines = (f"route {heading}", "methods: GET, HEAD", f"name: {name}")
-    called = route_keys(("GET", "HEAD"), f"/{uri}", name)
+    called = list_route_keys(("GET", "HEAD"), f"/{uri}", name)
     document = DerivedDocument("route", f"route:{heading}", called, lines, tuple(stated))
     text = render_document(document)
     reading = read_document(text)
@@ -420,7 +420,7 @@ def test_a_table_is_called_by_its_name_alone() -> None:
         document for document in derived(LARAVEL).documents if document.source_type == "table"
     ]
     assert read_document(render_document(table)).facts[0].values["called"] == list(
-        table_keys("invoices")
+        list_table_keys("invoices")
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from rag_assets.systems.code_memory.derived.documents import (
     READ_KINDS,
     find_source_types,
-    keep_deciding,
+    keep_deciding_facts,
     list_deciding_facts,
 )
 from rag_assets.systems.code_memory.reading import read_code
@@ -86,7 +86,7 @@ def test_kinds_follow_from_what_decides_them_alone() -> None:
     files = [file(str(one.relative_to(root)), one.read_text()) for one in paths]
     read: list[FileFacts] = []
     for one in files:
-        facts = keep_deciding(one.facts, "php")
+        facts = keep_deciding_facts(one.facts, "php")
         assert {fact.kind for fact in facts} <= READ_KINDS
         read.append(FileFacts(one.path, one.language, facts))
     found = find_source_types(files)

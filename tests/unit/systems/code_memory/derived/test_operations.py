@@ -6,10 +6,10 @@ from time import process_time
 
 import pytest
 
-from rag_assets.systems.code_memory.derived.documents import languages_read, list_signs
+from rag_assets.systems.code_memory.derived.documents import list_languages_to_read, list_signs
 from rag_assets.systems.code_memory.derived.model import read_document, render_document
 from rag_assets.systems.code_memory.derived.requested_routes import derive_operations
-from rag_assets.systems.code_memory.symbols.names import path_suffixes, route_endings
+from rag_assets.systems.code_memory.symbols.names import iter_path_suffixes, iter_route_endings
 from tests.unit.systems.code_memory.frameworks.test_frameworks import (
     HOSTILE_SECONDS,
     derive,
@@ -145,8 +145,8 @@ def test_many_operations_of_one_name_cost_little() -> None:
 
 def test_a_description_makes_files_of_every_language_count() -> None:
     described, plain = facts_of({"openapi.yml": DESCRIPTION, "settings.yml": "a: 1\n"})
-    assert languages_read(frozenset(list_signs(described))) is None
-    assert languages_read(frozenset(list_signs(plain))) is not None
+    assert list_languages_to_read(frozenset(list_signs(described))) is None
+    assert list_languages_to_read(frozenset(list_signs(plain))) is not None
 
 
 @pytest.mark.parametrize(
@@ -159,17 +159,17 @@ def test_a_description_makes_files_of_every_language_count() -> None:
     ],
 )
 def test_ends_of_a_path_start_with_a_literal_part(path: str, ends: list[str]) -> None:
-    assert [*path_suffixes(path)] == ends
+    assert [*iter_path_suffixes(path)] == ends
 
 
 def test_a_requested_path_may_have_the_prefix_of_a_server() -> None:
-    assert [*route_endings("GET /api/v2/owners/5")] == [
+    assert [*iter_route_endings("GET /api/v2/owners/5")] == [
         "get /v2/owners/{}",
         "get /owners/{}",
     ]
-    assert [*route_endings("/api/articles/my-first")] == [
+    assert [*iter_route_endings("/api/articles/my-first")] == [
         "/articles/my-first",
         "/articles/{}",
         "/my-first",
     ]
-    assert [*route_endings("owners.show")] == []
+    assert [*iter_route_endings("owners.show")] == []

@@ -164,7 +164,7 @@ def _view(name: str) -> str:
 
 def tables_of(files: list[FileFacts]) -> dict[str, MappedTable]:
     reader = TableReader(get_framework("django"), [File(file) for file in files])
-    return {table.name: table for table in reader.tables()}
+    return {table.name: table for table in reader.list_tables()}
 
 
 @pytest.mark.slow

@@ -13,13 +13,13 @@ from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.systems.code_memory.derived.documents import (
-    derived_documents,
-    languages_read,
+    derive_documents,
+    list_languages_to_read,
     list_signs,
 )
 from rag_assets.systems.code_memory.derived.model import Derivation
 from rag_assets.systems.code_memory.frameworks.definitions import load_built_in_frameworks
-from rag_assets.systems.code_memory.frameworks.facts import framework_facts
+from rag_assets.systems.code_memory.frameworks.facts import list_framework_facts
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
 from rag_assets.systems.code_memory.reading import read_code
@@ -59,7 +59,7 @@ def facts_of(files: Mapping[str, str], own: str = "") -> list[FileFacts]:
 
 
 def derive(files: Mapping[str, str], own: str = "") -> Derivation:
-    return derived_documents(facts_of(files, own), own)
+    return derive_documents(facts_of(files, own), own)
 
 
 def sample_of(framework: str) -> dict[str, str]:
@@ -110,11 +110,11 @@ def test_files_in_languages_that_are_not_read_change_no_document(one: str, other
     }
     files = facts_of({**samples, **{f"plain/file{suffix}": "" for suffix in LANGUAGES}})
     files.append(FileFacts("plain/file.lua", "lua", ()))
-    languages = languages_read(frozenset().union(*map(list_signs, files)))
+    languages = list_languages_to_read(frozenset().union(*map(list_signs, files)))
     assert (languages is None) is ("phpunit" in {one, other}), "its sample is one of Laravel"
     read = [file for file in files if languages is None or file.language in languages]
     assert (len(read) < len(files)) is (languages is not None)
-    assert derived_documents(read) == derived_documents(files)
+    assert derive_documents(read) == derive_documents(files)
 
 
 def test_clients_and_maps_are_no_routes() -> None:
@@ -209,8 +209,8 @@ def test_credential_in_an_argument_is_masked_before_it_is_read() -> None:
 def test_hostile_text_takes_bounded_time(language: str, part: str) -> None:
     text = part * (30_000 // len(part))
     started = process_time()
-    facts, _ = framework_facts(text, language)
-    derived_documents([FileFacts("a", language, tuple(locate_facts(facts, text)))])
+    facts, _ = list_framework_facts(text, language)
+    derive_documents([FileFacts("a", language, tuple(locate_facts(facts, text)))])
     assert process_time() - started < HOSTILE_SECONDS
     assert len(facts) <= MOST_FACTS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.languages.sql import with_queries
+from rag_assets.systems.code_memory.languages.sql import add_queries
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import build_relations
 from tests.cost import assert_linear
@@ -92,4 +92,4 @@ def test_strings_of_any_form_cost_little(text: str) -> None:
 )
 def test_time_is_linear_in_what_a_text_repeats(unit: str) -> None:
     empty = read_code("", "text/x-ruby")
-    assert_linear(lambda size: with_queries(unit * (size // len(unit)), empty), 30_000)
+    assert_linear(lambda size: add_queries(unit * (size // len(unit)), empty), 30_000)

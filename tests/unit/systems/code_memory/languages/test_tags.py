@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.tags import (
     load_tag_languages,
     read_tags,
 )
-from rag_assets.systems.code_memory.languages.tree import syntax_tree
+from rag_assets.systems.code_memory.languages.tree import get_syntax_tree
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import USES, NameUse, list_names, parse_uses
 from tests.cost import assert_linear
@@ -206,7 +206,7 @@ def test_damaged_text_leaves_little_memory() -> None:
     tracemalloc.start()
     try:
         read_tags(text, load_tag_languages()["lua"])
-        syntax_tree.cache_clear()
+        get_syntax_tree.cache_clear()
         gc.collect()
         kept_bytes, _ = tracemalloc.get_traced_memory()
     finally:
@@ -229,7 +229,7 @@ def test_nested_text_takes_linear_time(language: str) -> None:
 
     def read(levels: int) -> None:
         read_tags(first * levels + last * levels, load_tag_languages()[language])
-        syntax_tree.cache_clear()
+        get_syntax_tree.cache_clear()
 
     assert_linear(read, 700)
 
@@ -239,7 +239,7 @@ def test_nested_text_takes_linear_time(language: str) -> None:
 def test_repeated_text_takes_linear_time(language: str, unit: str) -> None:
     def read(times: int) -> None:
         read_tags("x = a" + unit * times, load_tag_languages()[language])
-        syntax_tree.cache_clear()
+        get_syntax_tree.cache_clear()
 
     assert_linear(read, 1_000)
 
@@ -248,7 +248,7 @@ def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("rag_assets.systems.code_memory.languages.tags._SECONDS", 0.05)
     started = process_time()
     tags = read_tags("f(a, b, c);\n" * 40_000, load_tag_languages()["clojure"])
-    syntax_tree.cache_clear()
+    get_syntax_tree.cache_clear()
     assert "stopped at its limit" in tags.note
     assert tags.definitions == tags.references == ()
     assert process_time() - started < 5
@@ -256,5 +256,5 @@ def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_deep_nesting_beyond_a_window_is_left_out() -> None:
     tags = read_tags("(f " * 60_000 + ")" * 60_000, load_tag_languages()["clojure"])
-    syntax_tree.cache_clear()
+    get_syntax_tree.cache_clear()
     assert tags.note == "the clojure query stopped at its limit (240000 characters)"

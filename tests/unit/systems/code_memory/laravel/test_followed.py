@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rag_assets.systems.code_memory.derived.documents import derived_documents
+from rag_assets.systems.code_memory.derived.documents import derive_documents
 from rag_assets.systems.code_memory.derived.model import DerivedDocument
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -97,7 +97,7 @@ def route_document(body: str, more: str = "", seed: int = 0) -> DerivedDocument:
     texts = [*files.items()]
     random.Random(seed).shuffle(texts)
     read = [FileFacts(path, "php", read_code(text, "text/x-php").facts) for path, text in texts]
-    documents = derived_documents(read).documents
+    documents = derive_documents(read).documents
     return next(document for document in documents if document.name == "route:GET /panel")
 
 

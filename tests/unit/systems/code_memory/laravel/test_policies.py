@@ -8,7 +8,11 @@ from rag_assets.systems.code_memory.derived.laravel import derive
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, build_relations
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import ASKS, tried_policies, usual_policies
+from rag_assets.systems.code_memory.symbols.names import (
+    ASKS,
+    iter_tried_policies,
+    iter_usual_policies,
+)
 from rag_assets.systems.code_memory.symbols.source_types import get_source_type
 
 BOOKING = "App\\Models\\Travel\\Booking"
@@ -36,15 +40,15 @@ def asks(text: str) -> set[tuple[str, str]]:
 
 def test_a_policy_has_the_names_that_laravel_tries() -> None:
     # What Gate::guessPolicyName gives, in the order that it looks for them.
-    assert list(tried_policies(BOOKING)) == [
+    assert list(iter_tried_policies(BOOKING)) == [
         "App\\Models\\Policies\\Travel\\BookingPolicy",
         "App\\Policies\\Travel\\BookingPolicy",
         "App\\Models\\Travel\\Policies\\BookingPolicy",
         "App\\Models\\Policies\\BookingPolicy",
         "App\\Policies\\BookingPolicy",
     ]
-    assert list(tried_policies("App\\Invoice")) == ["App\\Policies\\InvoicePolicy"]
-    assert list(tried_policies("App\\Models\\Invoice")) == [
+    assert list(iter_tried_policies("App\\Invoice")) == ["App\\Policies\\InvoicePolicy"]
+    assert list(iter_tried_policies("App\\Models\\Invoice")) == [
         "App\\Models\\Policies\\InvoicePolicy",
         "App\\Policies\\InvoicePolicy",
     ]
@@ -61,8 +65,8 @@ def test_a_policy_has_the_names_that_laravel_tries() -> None:
     ],
 )
 def test_the_usual_ones_are_among_them(model: str, usual: list[str]) -> None:
-    assert list(usual_policies(model)) == usual
-    assert set(usual) <= set(tried_policies(model))
+    assert list(iter_usual_policies(model)) == usual
+    assert set(usual) <= set(iter_tried_policies(model))
 
 
 @pytest.mark.parametrize(

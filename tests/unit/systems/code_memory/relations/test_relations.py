@@ -6,7 +6,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, build_relations
-from rag_assets.systems.code_memory.symbols.names import short_name
+from rag_assets.systems.code_memory.symbols.names import get_short_name
 
 CONTROLLER = """<?php
 namespace App\\Http\\Controllers;
@@ -80,7 +80,7 @@ SHORT = {
 
 @pytest.mark.parametrize(("name", "short"), SHORT.items(), ids=list(SHORT))
 def test_people_leave_namespaces_and_modules_out(name: str, short: str) -> None:
-    assert short_name(name) == short
+    assert get_short_name(name) == short
 
 
 def test_names_of_other_languages_have_no_edges_yet() -> None:

@@ -19,15 +19,15 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     Direction,
     FoundEdge,
     NamesCalled,
-    list_name_spellings,
-    list_own_spellings,
+    iter_source_spellings,
+    iter_target_spellings,
     qualify_definition,
     qualify_name,
 )
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.retrieval.view import NameLookup, Reexports
-from rag_assets.systems.code_memory.symbols.names import FILE, short_name
+from rag_assets.systems.code_memory.symbols.names import FILE, get_short_name
 
 REPOSITORY = "repo"
 STYLES = {
@@ -65,7 +65,7 @@ class Files:
             self.rows.append((edge.source, edge.target, found))
 
     def edges(self, names: Sequence[str], way: Direction) -> list[FoundEdge]:
-        spelled = list_own_spellings if way == "out" else list_name_spellings
+        spelled = iter_source_spellings if way == "out" else iter_target_spellings
         wanted = {one for name in names for one in spelled(name)}
         at = 0 if way == "out" else 1
         return [row[2] for row in self.rows if row[at] in wanted]
@@ -285,4 +285,4 @@ def test_no_name_of_files_or_documents_is_looked_for() -> None:
     found = Files(PYTHON)
     names = [f"{FILE}repo/shop/x.py", "App\\Models\\Bill", "table:bills", "config:a.b"]
     assert found.reexports.list_other_names(names) == []
-    assert short_name("as::Bill") == "bill"
+    assert get_short_name("as::Bill") == "bill"

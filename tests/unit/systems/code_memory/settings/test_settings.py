@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from rag_assets.systems.code_memory.settings import reader
-from rag_assets.systems.code_memory.settings.entries import json_entries, yaml_entries
+from rag_assets.systems.code_memory.settings.entries import read_json_entries, read_yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText
 from tests.unit.systems.code_memory.languages.readers import assert_covers
 
@@ -164,7 +164,9 @@ def test_reading_of_yaml_goes_on_at_any_key_that_is_not_indented() -> None:
 def test_an_item_of_yaml_begins_at_its_dash_and_not_in_a_comment() -> None:
     text = "l:\n  - # a - b\n    # c - d\n    x: 1\n  - - # e - f\n      y\n  -\n  - z # g\n"
     items = [
-        text[entry.start : entry.end] for entry in yaml_entries(text)[0] if entry.path[-1] == "[]"
+        text[entry.start : entry.end]
+        for entry in read_yaml_entries(text)[0]
+        if entry.path[-1] == "[]"
     ]
     assert items == [
         "- # a - b\n    # c - d\n    x: 1",
@@ -186,7 +188,7 @@ def test_an_item_of_yaml_begins_at_its_dash_and_not_in_a_comment() -> None:
     ],
 )
 def test_json_with_extensions_is_read_whole(text: str, expected: list[str]) -> None:
-    entries, whole = json_entries(text)
+    entries, whole = read_json_entries(text)
     assert [entry.value for entry in entries if entry.value is not None] == expected
     assert whole
     assert all(
@@ -199,10 +201,10 @@ def test_keys_of_json_without_quotes_have_their_names() -> None:
 
 
 def test_a_damaged_value_of_json_is_not_that_of_the_next_key() -> None:
-    entries, whole = json_entries('{"a": @@, "b": 2, "c": , "d": 3}')
+    entries, whole = read_json_entries('{"a": @@, "b": 2, "c": , "d": 3}')
     assert {entry.path[0]: entry.value for entry in entries}["a"] is None
     assert not whole
-    assert [(e.path, e.value) for e in json_entries('{"c": , "d": 3}')[0]] == [
+    assert [(e.path, e.value) for e in read_json_entries('{"c": , "d": 3}')[0]] == [
         (("c",), None),
         (("d",), "3"),
     ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.symbols.names import (
-    list_keys,
-    name_parts,
-    path_template,
-    route_keys,
-    table_keys,
+    format_path_template,
+    list_route_keys,
+    list_search_keys,
+    list_table_keys,
+    split_name,
 )
 
-KEYS = route_keys(("GET", "HEAD"), "/invoices/{invoice}/edit", "invoices.edit")
+KEYS = list_route_keys(("GET", "HEAD"), "/invoices/{invoice}/edit", "invoices.edit")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ KEYS = route_keys(("GET", "HEAD"), "/invoices/{invoice}/edit", "invoices.edit")
     ],
 )
 def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
-    assert set(list_keys(said)) & set(KEYS)
+    assert set(list_search_keys(said)) & set(KEYS)
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,17 @@ def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
     ],
 )
 def test_nothing_else_finds_it(said: str) -> None:
-    assert not set(list_keys(said)) & set(KEYS)
+    assert not set(list_search_keys(said)) & set(KEYS)
 
 
 @pytest.mark.parametrize("said", ["invoices", "table:invoices", "Invoices"])
 def test_a_table_is_found_by_its_name(said: str) -> None:
-    assert set(list_keys(said)) & set(table_keys("invoices"))
+    assert set(list_search_keys(said)) & set(list_table_keys("invoices"))
 
 
 def test_parameters_are_anonymous_however_they_are_written() -> None:
     written = ["/a/{b}/c", "a/<int:b>/c/", "/a/(?P<b>[0-9]+)/c", "/A/{b?}/c?x=1"]
-    assert {path_template(one) for one in written} == {"/a/{}/c"}
+    assert {format_path_template(one) for one in written} == {"/a/{}/c"}
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_parameters_are_anonymous_however_they_are_written() -> None:
     ],
 )
 def test_type_arguments_belong_to_no_part_of_a_name(name: str, parts: tuple[str, ...]) -> None:
-    assert name_parts(name) == parts
+    assert split_name(name) == parts
 
 
 def test_long_names_without_an_end_of_type_arguments_are_split_quickly() -> None:
-    assert name_parts("a<b" * 300)[-1].endswith("a<b")
+    assert split_name("a<b" * 300)[-1].endswith("a<b")

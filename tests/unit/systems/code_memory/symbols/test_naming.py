@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import short_name
+from rag_assets.systems.code_memory.symbols.names import get_short_name
 from rag_assets.systems.code_memory.symbols.naming import (
-    defined_name,
-    depends_on_place,
+    depends_on_path,
     find_definition,
     find_go_folder,
-    local_names,
+    iter_local_names,
+    iter_spellings,
+    qualify_defined_name,
     resolve_spelling,
-    spellings,
 )
 
 
@@ -75,7 +75,7 @@ def test_a_spelling_means_what_its_place_makes_of_it(spelling: str, path: str, n
 def test_a_name_from_some_root_means_what_lies_below_the_nearest(
     name: str, path: str, defined: list[str], wanted: int | None
 ) -> None:
-    assert depends_on_place(name)
+    assert depends_on_path(name)
     assert find_definition(name, path, defined) == (None if wanted is None else defined[wanted])
 
 
@@ -99,11 +99,11 @@ def test_the_nearest_type_with_the_written_name_is_meant(
     expected = None if wanted is None else defined[wanted]
     assert find_definition(f"scoped:{name}", user, defined) == expected
     if expected is not None:
-        assert f"scoped:{name}" in spellings(expected, short_name(expected))
+        assert f"scoped:{name}" in iter_spellings(expected, get_short_name(expected))
 
 
 def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
-    assert not depends_on_place("repo/database/migrations/2024_a.php#class@4::up")
+    assert not depends_on_path("repo/database/migrations/2024_a.php#class@4::up")
 
 
 @pytest.mark.parametrize(
@@ -116,17 +116,17 @@ def test_what_leaves_the_repository_means_nothing(spelling: str, path: str) -> N
 
 def test_files_of_several_roots_have_names_of_their_own() -> None:
     paths = ["src/a.py", "lib/a.py", "a.py", "src/a.ts", "a.ts", "src/a.js.ts"]
-    assert len({defined_name("I", path) for path in paths}) == len(paths)
+    assert len({qualify_defined_name("I", path) for path in paths}) == len(paths)
 
 
 def test_a_folder_is_named_by_its_dots() -> None:
-    name = defined_name("f", "src/lib/index.ts")
+    name = qualify_defined_name("f", "src/lib/index.ts")
     assert (
         resolve_spelling("./#f", "src/lib/x.ts")
         == name
         == resolve_spelling("../#f", "src/lib/deep/x.ts")
     )
-    assert {"./#f", "../#f"} <= set(spellings(name, "f"))
+    assert {"./#f", "../#f"} <= set(iter_spellings(name, "f"))
 
 
 PARTS = st.lists(st.sampled_from(["shop", "core", "api", "models"]), min_size=1, max_size=4)
@@ -138,9 +138,9 @@ def test_every_spelling_that_means_a_name_finds_it(
     at: list[str], near: list[str], local: str, level: int
 ) -> None:
     path, other = "/".join(at) + "/a.py", "/".join(near) + "/b.py"
-    name = defined_name(local, path)
-    assert local in set(local_names(name))
-    found = set(spellings(name, short_name(name)))
+    name = qualify_defined_name(local, path)
+    assert local in set(iter_local_names(name))
+    found = set(iter_spellings(name, get_short_name(name)))
     assert name in found
     assert resolve_spelling(f":{local}", path) == name
     assert f":{local}" in found
@@ -154,8 +154,8 @@ def test_every_spelling_that_means_a_name_finds_it(
 
 @given(at=PARTS, local=LOCAL)
 def test_modules_of_javascript_are_found_from_any_folder_above(at: list[str], local: str) -> None:
-    name = defined_name(local, "/".join(at) + "/money.ts")
-    found = set(spellings(name, short_name(name)))
+    name = qualify_defined_name(local, "/".join(at) + "/money.ts")
+    found = set(iter_spellings(name, get_short_name(name)))
     for depth in range(len(at)):
         importer = "/".join([*at[: len(at) - depth], "x.ts"])
         rest = "/".join([*at[len(at) - depth :], "money"])
@@ -248,13 +248,13 @@ def test_names_of_go_and_rust_are_found_by_what_their_files_call_them(
 ) -> None:
     folder = "/".join(at)
     go, own = f"{folder}/bill.go", f"{at[-1]}.{local}"
-    name = defined_name(own, go)
-    assert own in set(local_names(name))
+    name = qualify_defined_name(own, go)
+    assert own in set(iter_local_names(name))
     assert resolve_spelling(f":{own}", go) == name
-    assert {f":{own}", f"{at[-1]}#{local}", name} <= set(spellings(name, short_name(name)))
+    assert {f":{own}", f"{at[-1]}#{local}", name} <= set(iter_spellings(name, get_short_name(name)))
     rust, own = f"{folder}/bill.rs", local.replace(".", "::")
-    name = defined_name(own, rust)
-    assert own in set(local_names(name))
+    name = qualify_defined_name(own, rust)
+    assert own in set(iter_local_names(name))
     assert resolve_spelling(f":{local}", rust) == name
-    found = set(spellings(name, short_name(name)))
+    found = set(iter_spellings(name, get_short_name(name)))
     assert {f":{local}", f"./bill#{local}", f"../bill#{local}", f"@/bill#{local}"} <= found

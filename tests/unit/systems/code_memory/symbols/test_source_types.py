@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.symbols.source_types import type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path
 
 PLACES = {
     "README.md": "readme",
@@ -44,11 +44,11 @@ PLACES = {
 
 @pytest.mark.parametrize(("path", "kind"), PLACES.items(), ids=range(len(PLACES)))
 def test_a_path_tells_what_a_file_is(path: str, kind: str) -> None:
-    assert type_of_place(path) == kind
+    assert get_type_of_path(path) == kind
 
 
 @pytest.mark.parametrize(
     "path", ["docs/" * 200_000, "/.cursor/rules" * 100_000 + ".mdc" + "x"], ids=[1, 2]
 )
 def test_long_paths_cost_little(path: str) -> None:
-    assert type_of_place(path) == "code"
+    assert get_type_of_path(path) == "code"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.symbols.names import (
-    path_spellings,
-    route_spellings,
-    symbol_spellings,
-    table_spellings,
+    iter_route_spellings,
+    list_path_spellings,
+    list_symbol_spellings,
+    list_table_spellings,
 )
 
 MOST = 63
@@ -32,26 +32,26 @@ MOST = 63
     ],
 )
 def test_a_symbol_may_be_written_as_code_has_it(said: str, meant: str) -> None:
-    assert meant in symbol_spellings(said)
-    assert symbol_spellings(said)[0] == said
+    assert meant in list_symbol_spellings(said)
+    assert list_symbol_spellings(said)[0] == said
 
 
 def test_a_table_may_have_quotes_and_a_schema() -> None:
-    assert table_spellings("`shop`.`invoices`") == ["shop.invoices", "invoices"]
-    assert table_spellings("[dbo].[invoices]") == ["dbo.invoices", "invoices"]
-    assert table_spellings("table:invoices") == ["invoices"]
+    assert list_table_spellings("`shop`.`invoices`") == ["shop.invoices", "invoices"]
+    assert list_table_spellings("[dbo].[invoices]") == ["dbo.invoices", "invoices"]
+    assert list_table_spellings("table:invoices") == ["invoices"]
 
 
 def test_any_part_of_a_requested_path_may_stand_for_a_parameter_the_last_first() -> None:
-    assert [*route_spellings("GET /bills/pdf/a1b2")][:4] == [
+    assert [*iter_route_spellings("GET /bills/pdf/a1b2")][:4] == [
         "get /bills/pdf/{}",
         "get /bills/{}/a1b2",
         "get /{}/pdf/a1b2",
         "get /bills/{}/{}",
     ]
-    assert next(route_spellings("bills/7/x")) == "/bills/{}/{}"
-    assert [*route_spellings("bills.show")] == []
-    assert len([*route_spellings("/" + "/".join("abcdefghijklmn"))]) == MOST
+    assert next(iter_route_spellings("bills/7/x")) == "/bills/{}/{}"
+    assert [*iter_route_spellings("bills.show")] == []
+    assert len([*iter_route_spellings("/" + "/".join("abcdefghijklmn"))]) == MOST
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_any_part_of_a_requested_path_may_stand_for_a_parameter_the_last_first()
     ],
 )
 def test_a_path_may_be_written_as_shells_and_editors_have_it(said: str, path: str) -> None:
-    assert path in path_spellings(said)
+    assert path in list_path_spellings(said)
 
 
 def test_nothing_and_what_is_too_long_are_no_trouble() -> None:
-    for spell in (symbol_spellings, table_spellings, path_spellings):
+    for spell in (list_symbol_spellings, list_table_spellings, list_path_spellings):
         assert spell("") == []
         assert all(len(one) <= 10_000 for one in spell("a/" * 5_000))
-    assert [*route_spellings("")] == []
-    assert len([*route_spellings("/a" * 5_000)]) == MOST
+    assert [*iter_route_spellings("")] == []
+    assert len([*iter_route_spellings("/a" * 5_000)]) == MOST

@@ -191,16 +191,16 @@ def test_values_are_what_the_text_states(written: str, value: object) -> None:
     text = f"<?php namespace N; class A {{ const TABLE = 'rows'; public $p = {written}; }}"
     source = PhpSource(text)
     [one] = source.classes
-    held = one.property("p")
+    held = one.find_property("p")
     assert held is not None
-    found = source.value(held.value)
+    found = source.read_value(held.value)
     assert found is COMPUTED if value is COMPUTED else found == value
 
 
 def test_a_value_with_a_computed_part_is_not_static() -> None:
     source = PhpSource("<?php class A { public $p = ['a' => [$x]]; public $q = ['a' => [1]]; }")
     [one] = source.classes
-    assert [is_static(source.value(held.value)) for held in one.properties] == [False, True]
+    assert [is_static(source.read_value(held.value)) for held in one.properties] == [False, True]
 
 
 @pytest.mark.parametrize(
