@@ -205,5 +205,5 @@ def test_servers_make_private_files(open_folder: Path) -> None:
     with umask(0):
         process.launch([sys.executable, "-c", code], env=dict(os.environ))
     assert wait_until(made.is_file, 20)
-    process.end(timeout=5)
+    process.stop_locked(timeout=5)
     assert mode(made) == 0o600

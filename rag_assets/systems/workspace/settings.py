@@ -186,10 +186,10 @@ class SettingsService:
     def _is_allowed(self, base_url: str) -> bool:
         url = urlsplit(base_url)
         host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
-        if self._allowed.names(host, port):
+        if self._allowed.allows_name(host, port):
             return True
         try:
-            return self._allowed.holds(ip_address(host))
+            return self._allowed.allows_address(ip_address(host))
         except ValueError:
             return False
 

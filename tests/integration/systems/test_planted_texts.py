@@ -42,10 +42,10 @@ def test_text_planted_in_each_table_of_a_system_is_scanned_and_removed(
     planted = {text for table in tables for text in _plant(database, ref, table)}
     query = TextColumnStore(database)
     scanned = " ".join(
-        stored.text
+        stored
         for column in list_scanned_columns()
-        for batch in query.batches(ref, column)
-        for stored in batch
+        for batch in query.iter_batches(ref, column)
+        for _, stored in batch
     )
     assert {text for text in planted if text not in scanned} == set()
     installation.cli("tenants", "remove", "acme", "--yes")

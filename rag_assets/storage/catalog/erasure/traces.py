@@ -127,7 +127,7 @@ class TextColumnStore(CatalogQueries):
             f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
         )
         changed = 0
-        for batch in self._iter_batches(ref, column):
+        for batch in self.iter_batches(ref, column):
             values = [_parse_stored(column, stored) for _, stored in batch]
             masker.prime(leaf for value in values for leaf in _iter_leaves(value))
             masked = [_mask_value(value, masker) for value in values]
@@ -147,7 +147,7 @@ class TextColumnStore(CatalogQueries):
                     changed += sum(connection.execute(statement, row).rowcount for row in rows)
         return changed
 
-    def _iter_batches(
+    def iter_batches(
         self, ref: TenantRef, column: TextColumn
     ) -> Iterator[Sequence[sa.Row[str, str]]]:
         """Stream (ctid, text) of a column's rows; nothing if Dagster's table does not exist."""
