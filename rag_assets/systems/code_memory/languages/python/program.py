@@ -222,7 +222,7 @@ class PythonProgram:
         return (self.get_absolute_name(written, module) if place is None else place.name), place
 
     def get_called_name(self, call: Any, module: Module) -> str:
-        """Return the absolute name of a called function or class; "" if known only at run time."""
+        """Return the absolute name of a called function or class; "" if it is not static."""
         name = call["call"] if is_a(call, "call") else None
         return (
             self.resolve_name(self.get_absolute_name(name["name"], module))
