@@ -27,16 +27,6 @@ _LONGEST_WAIT = 86_400.0
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _INPUT_REJECTED = frozenset({400, 413, 422})
 _FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "model"}
-_SETTINGS_HINT = "check the model and base_url in tenants.yaml"
-_REFUSALS: Mapping[Fault, tuple[str, str]] = {
-    "key": ("the key for {model} is refused", "set a valid key with `rag-assets keys set`"),
-    "quota": (
-        "the quota for {model} is exhausted",
-        "increase the quota at the provider, then run `rag-assets sync`",
-    ),
-    "model": ("the provider has no such model: {model}", _SETTINGS_HINT),
-}
-"""Message and hint by the fault that a response states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +55,7 @@ def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
     if fault is not None:
-        problem, hint = _REFUSALS[fault]
-        message = f"{problem.format(model=model)} (HTTP {status})"
-        return ProviderRefused(message, hint=hint, fault=fault)
+        return _build_refused_error(fault, status, model)
     if status in _INPUT_REJECTED:
         return InputRejected(f"{model} rejects a text (HTTP {status})")
     if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -78,7 +66,10 @@ def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
             hint="set base_url to that address if this is intended",
             fault="address",
         )
-    return ProviderRefused(f"{model} refuses the request (HTTP {status})", hint=_SETTINGS_HINT)
+    return ProviderRefused(
+        f"{model} refuses the request (HTTP {status})",
+        hint="check the model and base_url in tenants.yaml",
+    )
 
 
 def classify_interruption(error: BaseException, model: str) -> ProviderError:
@@ -129,6 +120,26 @@ def _build_unavailable_error(refusal: Refusal, model: str) -> ProviderUnavailabl
     error.is_limited = is_limited
     error.may_be_input = wait is None and refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return error
+
+
+def _build_refused_error(fault: Fault, status: int, model: str) -> ProviderRefused:
+    if fault == "key":
+        return ProviderRefused(
+            f"the key for {model} is refused (HTTP {status})",
+            hint="set a valid key with `rag-assets keys set`",
+            fault=fault,
+        )
+    if fault == "quota":
+        return ProviderRefused(
+            f"the quota for {model} is exhausted (HTTP {status})",
+            hint="increase the quota at the provider, then run `rag-assets sync`",
+            fault=fault,
+        )
+    return ProviderRefused(
+        f"the provider has no such model: {model} (HTTP {status})",
+        hint="check the model and base_url in tenants.yaml",
+        fault=fault,
+    )
 
 
 def _parse_seconds(text: str | None) -> float | None:
