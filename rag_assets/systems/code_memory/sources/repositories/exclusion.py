@@ -11,8 +11,8 @@ paths differ only in a language, and if there are at least three languages: `lan
 `intl/de-DE.json`, `messages_de.properties`. Outside a folder or a file format for translations,
 they must include English or the original text (`messages.properties`), or have five languages,
 since `markets/de.yml` is about a country. Outside, configuration never counts as translations.
-Program files count only within folders named after languages. English is indexed; without English,
-the original text; without that, the language of most files.
+Program files count only within folders named after languages. The original text is indexed; without
+it, English; without both, the language of most files.
 """
 
 from __future__ import annotations
