@@ -48,8 +48,8 @@ class CheckContext:
         tenant: the tenant and its stores, for reading; a write raises an error.
         workbench: creates contexts that may write.
         deep: whether to compare everything at once, instead of in shares over several days.
-        nightly: whether the nightly comparison evaluates the check; it counts all entries, and
-            reads only a share of them.
+        nightly: whether the nightly comparison evaluates the check; the check then counts all
+            entries, and reads only a share of them.
         build: the only build to check, before its publication; the tenant is then configured for
             this build. None checks all builds.
     """
@@ -216,10 +216,10 @@ def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetC
     by_asset: dict[str, dict[dg.AssetCheckKey, TenantCheck]] = {}
     for check in checks:
         by_asset.setdefault(check.asset, {})[check.key(names)] = check
-    return [_build_step(asset, by_key, names) for asset, by_key in by_asset.items()]
+    return [_build_checks_definition(asset, by_key, names) for asset, by_key in by_asset.items()]
 
 
-def _build_step(
+def _build_checks_definition(
     asset: str, checks: Mapping[dg.AssetCheckKey, TenantCheck], names: Naming
 ) -> dg.AssetChecksDefinition:
     resource = names.resource("workbench")

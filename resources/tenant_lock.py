@@ -14,7 +14,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import Workbench
-from rag_assets.runtime.liveness import ProcessIdentity, mark_process
+from rag_assets.runtime.liveness import ProcessIdentity, hold_liveness_lock
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
 
@@ -111,14 +111,14 @@ def build_process_tags(settings: Settings) -> dict[str, str]:
 
     Other processes use the tags to find out whether this process is still alive.
     """
-    mark_process(get_marks_folder(settings))
+    hold_liveness_lock(get_marks_folder(settings))
     return {PROCESS_TAG: str(ProcessIdentity.from_pid(os.getpid()))}
 
 
 def build_worker_tags(pid: int) -> dict[str, str]:
     """Return the tags for a run that a fork on this machine executes.
 
-    The fork itself marks its process as alive; see mark_process.
+    The fork itself marks its process as alive; see hold_liveness_lock.
     """
     return {WORKER_TAG: str(ProcessIdentity.from_pid(pid))}
 

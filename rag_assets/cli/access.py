@@ -80,8 +80,8 @@ def revoke(
 def _require_grantable(scope: str) -> None:
     if scope == PUBLIC:
         raise ConfigurationError(
-            "the scope public needs no grant, and cannot be revoked",
-            hint="set a different scope for the documents in tenants.yaml: access.scope",
+            "the scope 'public' needs no grant, so it cannot be granted or revoked",
+            hint="to restrict documents, set access.scope in tenants.yaml to another scope",
         )
 
 

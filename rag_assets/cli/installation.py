@@ -148,11 +148,11 @@ def move_runs(session: Session, *, confirmed: YesOption = False, as_json: Json =
         )
     if not confirmed:
         raise ConfigurationError(
-            f"this would move {format_count(found.runs, 'run')} from {place} to"
+            f"this would move {format_count(found.runs, 'run')} from {place} to the schema"
             f" {DAGSTER_SCHEMA}, and"
-            f" delete the {format_count(found.present_runs, 'run')} recorded there",
-            hint="`rag-assets down` stops Dagster's processes first; to confirm: rag-assets"
-            " installation move-runs --yes",
+            f" delete the {format_count(found.present_runs, 'run')} already in {DAGSTER_SCHEMA}",
+            hint="first run `rag-assets down`, then confirm with `rag-assets installation move-runs"
+            " --yes`",
         )
     moved = session.stack.move_runs()
     if as_json:

@@ -179,7 +179,7 @@ def _list_schema_warnings(session: Session) -> list[str]:
     """Return warnings about programs, including this one, that need another schema revision."""
     from rag_assets.storage.catalog.migrate import list_other_programs, require_present_schema
 
-    def find_others(database: Database) -> list[str]:
+    def list_warnings(database: Database) -> list[str]:
         try:
             require_present_schema(database)
             others = list_other_programs(database)
@@ -190,7 +190,7 @@ def _list_schema_warnings(session: Session) -> list[str]:
         )
         return [f"{other}; {remedy}" for other in others]
 
-    return _read_database(session, find_others) or []
+    return _read_database(session, list_warnings) or []
 
 
 def _list_held_warnings(session: Session) -> list[str]:

@@ -10,9 +10,9 @@ def execute_run(arguments: str) -> None:
     from rag_assets import dagster_compat
     from rag_assets.common.settings import Settings
     from rag_assets.resources.tenant_lock import get_marks_folder
-    from rag_assets.runtime.liveness import mark_process
+    from rag_assets.runtime.liveness import hold_liveness_lock
 
-    mark_process(get_marks_folder(Settings.from_environment()))
+    hold_liveness_lock(get_marks_folder(Settings.from_environment()))
     code = dagster_compat.execute_run(arguments)
     if code:
         sys.exit(code)

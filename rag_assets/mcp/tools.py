@@ -174,11 +174,11 @@ class Knowledge:
     async def get_profile(self, tenant_id: str) -> str:
         """Return the profile of a tenant; "" for a missing tenant."""
 
-        def read() -> str:
+        def read_profile() -> str:
             records = self.reader.catalog.tenants.find_many([tenant_id])
             return records[0].profile if records else ""
 
-        return await self.in_thread(read)
+        return await self.in_thread(read_profile)
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
         """Run blocking work in a thread and return its result."""
@@ -218,8 +218,8 @@ class Tool:
             annotated with types and pydantic.Field, are the tool's parameters. The created function
             gets the tenant and the caller from current_message(), and raises RagAssetsErrors.
         roles: roles of callers that see the tool; empty for all.
-        profiles: profiles of tenants with the tool; empty for all. For these tenants, it replaces a
-            general tool of the same name.
+        profiles: profiles of tenants with the tool; empty for all. For these tenants, the tool
+            replaces a general tool of the same name.
         read_only: whether calls never change data.
     """
 

@@ -86,7 +86,9 @@ class SignInPages:
         session, _ = await self._guarding.find_session(request)
         system = self._guarding.systems.get(session.profile)
         if system is None:
-            raise Unauthenticated("the session's tenant has no panel", hint="sign in again")
+            raise Unauthenticated(
+                "the session's tenant no longer has a panel", hint="sign in to another project"
+            )
         return RedirectResponse(system.home, _SEE_OTHER)
 
     async def show_form(self, request: Request) -> Response:

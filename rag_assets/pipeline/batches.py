@@ -171,7 +171,7 @@ def _submit_batch(
 
 
 def _require_no_fresh_failure(ctx: TenantContext) -> None:
-    """Raise ProviderUnavailable during the pause that follows failures; each makes it longer."""
+    """Raise ProviderUnavailable during the pause after failures, which each failure prolongs."""
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:
         return
@@ -226,11 +226,11 @@ def poll_batches(
     async def poll_all() -> list[str | None]:
         room = asyncio.Semaphore(_CONCURRENCY)
 
-        async def poll_limited(batch: EmbeddingBatch) -> str | None:
+        async def poll_with_semaphore(batch: EmbeddingBatch) -> str | None:
             async with room:
                 return await _poll_batch(catalog, embedders, batch)
 
-        return await asyncio.gather(*(poll_limited(batch) for batch in batches))
+        return await asyncio.gather(*(poll_with_semaphore(batch) for batch in batches))
 
     return [problem for problem in asyncio.run(poll_all()) if problem is not None]
 

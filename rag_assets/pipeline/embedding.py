@@ -226,14 +226,14 @@ def _embed_texts(
             )
         )
     except MalformedResponse as error:
-        failed = _fail_incomplete(ctx, work, waiting, {}, error)
+        failed = _fail_incomplete_documents(ctx, work, waiting, {}, error)
         return _report_stop(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
     progress.finish()
     if outcome.embedded:
         seconds = time.monotonic() - started
         number = work.generation.number
         ctx.catalog.pace.record_embedding(ctx.ref, number, outcome.embedded, seconds)
-    failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
+    failed = _fail_incomplete_documents(ctx, work, waiting, outcome.rejected, outcome.outage)
     report = EmbeddingReport(
         embedded=outcome.embedded, remaining=outcome.remaining, failed=failed, used=ledger.total
     )
@@ -257,7 +257,7 @@ def _report_halt(
     outage: RequestsStopped,
 ) -> EmbeddingReport:
     """Quarantine the documents that lack a vector, and report that no request may be sent."""
-    failed = _fail_incomplete(ctx, work, waiting, {}, outage)
+    failed = _fail_incomplete_documents(ctx, work, waiting, {}, outage)
     return _report_stop(ctx, work, outage, EmbeddingReport(failed=failed))
 
 
@@ -301,14 +301,14 @@ def _build_items(
     return list(items.values())
 
 
-def _fail_incomplete(
+def _fail_incomplete_documents(
     ctx: TenantContext,
     work: SliceWork,
     waiting: Sequence[_WaitingDocument],
     rejected: Mapping[str, str],
     outage: RagAssetsError | None,
 ) -> int:
-    """Quarantine documents with texts that the embedder refused or could not embed."""
+    """Quarantine documents with texts that were refused or not embedded; return how many."""
     if not rejected and outage is None:
         return 0
     texts = {text for item in waiting for text in item.texts}

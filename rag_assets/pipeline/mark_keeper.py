@@ -197,7 +197,7 @@ class CatalogMarkKeeper:
             place for place in behind if self._write_note(place, _build_mark_name(ref), text)
         ]
         if written and not own.was_kept:
-            self._catalog.marks.record_kept(ref)
+            self._catalog.marks.record_stored_mark(ref)
         present = self._catalog.marks.read(ref)
         return present is None or present.mark == own.mark
 
@@ -340,7 +340,7 @@ class CatalogMarkKeeper:
         text = format_changes(self._catalog.security.newest())
         written = [place for place in behind if self._write_note(place, _JOURNAL, text)]
         if written and not state.was_kept:
-            self._catalog.security.record_kept()
+            self._catalog.security.record_stored_journal()
         return self._catalog.security.state().epoch == state.epoch
 
     # -- stores

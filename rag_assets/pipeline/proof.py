@@ -148,8 +148,8 @@ class Traces:
 
     Attributes:
         dead: keys in the lake that no other document needs.
-        phrases: parts of their texts that appear nowhere else; a sample if there are many.
-        names: uris, and ids of chunks without offsets.
+        phrases: parts of the documents' texts that appear nowhere else; a sample if there are many.
+        names: uris of the documents, and ids of their chunks with the offsets left out.
     """
 
     document_ids: Sequence[str] = ()
@@ -234,7 +234,7 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
 
 
 def has_traces(erasure: Erasure) -> bool:
-    """Return whether traces of an erasure are kept; if so, it may have erased data already."""
+    """Return whether traces of an erasure are kept, so that data may already be erased."""
     return _KEPT in erasure.progress
 
 

@@ -40,7 +40,7 @@ class Deletions:
     Attributes:
         held: ids of documents kept until a person allows their deletion, or accepts a catalog
             restored from an older dump; in order.
-        reason: why they are kept; it may name a folder.
+        reason: why the documents are held; the text may name a folder.
     """
 
     removed: tuple[str, ...] = ()
@@ -91,7 +91,8 @@ def decide_deletions(
 
     Args:
         vanished: ids of documents that the source no longer holds.
-        lost: how many of them do not appear under another name in the same listing.
+        lost: how many of the vanished documents do not appear under another name in the same
+            listing.
         known: number of documents that the source held before.
         window: earlier losses that are judged together with these.
     """
@@ -118,9 +119,9 @@ def plan_sources(
     """List every configured source completely, one after the other, and compare each.
 
     Args:
-        relist: list a source even if it knows that its state is unchanged since its last listing.
-        reuse_listings: do not list a source again that does not know its state; a former run of
-            the same sync has recorded its listing.
+        relist: also list the sources that report an unchanged state since their last listing.
+        reuse_listings: without `relist`, reuse the recorded listings of sources that cannot report
+            a state; a former run of the same sync has recorded these listings.
     """
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)

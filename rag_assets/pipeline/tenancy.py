@@ -189,7 +189,7 @@ class Projects:
         self._file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
 
     def get(self, project: Project) -> TenantRecord:
-        """Return the tenant of a project, of any origin."""
+        """Return the tenant of a project, whatever the tenant's `origin` is."""
         record = self._catalog.projects.find(project)
         if record is None:
             raise UnknownProject(
@@ -230,8 +230,8 @@ class Projects:
         Repeating a call changes nothing.
 
         Args:
-            reset: reset an existing project to the settings for projects in tenants.yaml; it keeps
-                its caps and the name of its chat model.
+            reset: reset an existing project to the settings for projects in tenants.yaml; the
+                project keeps its caps and the name of its chat model.
         """
         listed = self._file.load()
         for config in listed.values():

@@ -90,7 +90,7 @@ _marks: list[int] = []
 """Descriptors that this process keeps open until it ends."""
 
 
-def mark_process(marks: Path) -> None:
+def hold_liveness_lock(marks: Path) -> None:
     """Hold a lock on a file until this process ends; do nothing if the folder is not writable.
 
     The file stays afterwards. Its free lock shows other containers that this process has ended,

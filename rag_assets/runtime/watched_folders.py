@@ -179,7 +179,7 @@ class Changes:
 
 
 class FolderTrees:
-    """Watches on whole folder trees. Only one thread may use it, except for `wake`.
+    """A set of inotify watches on whole folder trees; only `wake` may be called in other threads.
 
     Args:
         skipped: returns whether to skip a path and everything below it.

@@ -284,7 +284,7 @@ def _is_missing(word: _Word, cited: NamedWords) -> bool:
 
 
 class _NamePositions:
-    """The positions of names in a claim; the passages are searched only once for each position."""
+    """The positions of names in a claim, with what the passages have there, found only once."""
 
     def __init__(self, words: Sequence[_Word], cited: NamedWords, everything: NamedWords) -> None:
         self._words, self._cited, self._everything = words, cited, everything

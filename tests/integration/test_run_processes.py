@@ -105,8 +105,8 @@ def test_a_mark_is_locked_while_its_process_lives_and_old_ones_are_swept(
         os.utime(path, (0, 0))
     program = (
         "import sys\nfrom pathlib import Path\n"
-        "from rag_assets.runtime.liveness import mark_process\n"
-        "mark_process(Path(sys.argv[1]))\nprint('marked', flush=True)\nsys.stdin.read()"
+        "from rag_assets.runtime.liveness import hold_liveness_lock\n"
+        "hold_liveness_lock(Path(sys.argv[1]))\nprint('marked', flush=True)\nsys.stdin.read()"
     )
     marked = subprocess.Popen(
         [sys.executable, "-c", program, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE

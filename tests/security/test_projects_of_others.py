@@ -271,7 +271,7 @@ def test_files_of_an_index_that_become_links_are_refused(tmp_path: Path, name: s
     path, elsewhere = index.folder / "rag" / name, tmp_path / "elsewhere"
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
-    with pytest.raises(ConfigurationError, match="has become a link"):
+    with pytest.raises(ConfigurationError, match="is now reached through a symbolic link"):
         index.ensure(index.manager())
 
 

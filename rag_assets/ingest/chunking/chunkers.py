@@ -100,8 +100,8 @@ def split_by_headings(request: ChunkRequest) -> list[Passage]:
       crosses into another section.
     - A new passage starts at headings of the configured levels, by default of all levels; deeper
       headings stay with the section above them.
-    - Small neighbouring sections share a passage (see sections); its heading path is then the
-      common part of their paths.
+    - Small neighbouring sections share a passage (see the module `packer`). The passage's heading
+      path is then the common part of the sections' paths.
     """
     longest = 3 * (request.limit - request.overlap) // 4
     grammar = CutRules(TOKENS, longest, longest // 2, find_sentence_cuts)
@@ -127,7 +127,7 @@ def split_by_entries(request: ChunkRequest) -> list[Passage]:
     - An entry is a row, with the headings between it and the previous row. Text between two rows is
       one entry. A document without rows is one entry.
     - An entry over the limit is cut: a row is cut between its lines, sentences or words; other text
-      is cut first at its sections (see heading).
+      is cut first at its sections, as by the chunker `heading`.
     - Passages do not overlap, since an entry does not continue the previous one.
     """
     longest = 3 * request.limit // 4

@@ -231,10 +231,10 @@ def pack(
     - A passage that continues a group repeats the last words, or sentences, of the previous
       passage; in tables and code, it repeats the last whole rows or lines. The overlap never
       crosses the start of a group or a masked span.
-    - A passage that starts within a table, a list or code has a context: see contexts. The context
-      counts towards the size of the passage, which never exceeds the limit.
-    - Text around a span masked by a described pattern is a separate passage, as small as a sentence
-      or line, so that dropping it loses little other text.
+    - A passage that starts within a table, a list or code has a context; see the module `contexts`.
+      The context counts towards the size of the passage, which never exceeds the limit.
+    - Text around a span masked by a pattern in privacy.described is a separate passage, as small as
+      a sentence or line, so that dropping the passage loses little other text.
     - Front matter is omitted, because it is metadata. White space at both ends is omitted too.
     - The heading path is the common part of the paths of all text that is not overlap.
 

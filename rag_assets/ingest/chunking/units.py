@@ -129,7 +129,7 @@ class Units:
     Attributes:
         ranks: rank of a cut right before the unit.
         totals: size of all units before the k-th; one entry longer than the other lists.
-        masked: whether the unit touches a span that a described pattern masked.
+        masked: whether the unit touches a span that a pattern in privacy.described masked.
         edges: for each of the highest ranks, the units before which a cut has at least this
             rank.
     """

@@ -117,7 +117,7 @@ _TEXT_SIGNATURES = (
 )
 
 
-def name_unread_format(data: bytes, *, is_text: bool) -> str | None:
+def detect_unsupported_format(data: bytes, *, is_text: bool) -> str | None:
     """Return the name of a format that no parser reads, such as "a PNG picture"; else None."""
     marks = _TEXT_SIGNATURES if is_text else (*_SIGNATURES, *_TEXT_SIGNATURES)
     return next((m.meaning for m in marks if data.startswith(m.mark, m.offset)), None)
@@ -373,7 +373,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     is_text = data.startswith(UTF16_MARKS) or _is_utf8(file)
     if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
         return PDF
-    if meaning := name_unread_format(data, is_text=is_text):
+    if meaning := detect_unsupported_format(data, is_text=is_text):
         raise DocumentUnsupported(f"unsupported format: {meaning}", hint=find_hint(meaning))
     return _choose_text_type(data, declared)
 

@@ -269,8 +269,9 @@ class Roots:
         for state in (folder.resolve() for folder in self.forbidden):
             if root.is_relative_to(state) or state.is_relative_to(root):
                 raise ConfigurationError(
-                    f"source {source}: the root {root} overlaps the project's own state in {state}",
-                    hint="choose a folder outside of this state that contains only documents",
+                    f"source {source}: the root {root} overlaps {state}, where rag-assets stores"
+                    " its own data",
+                    hint=f"choose a folder that neither contains {state} nor lies in it",
                 )
 
 

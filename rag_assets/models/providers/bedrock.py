@@ -123,7 +123,7 @@ class _BedrockClient:
 
 
 class _Call:
-    """An SDK call that runs in a thread while an event loop sends its request."""
+    """An SDK call that blocks a thread while an event loop sends the call's request."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -255,7 +255,11 @@ class _SharedClient(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """One client for each event loop, opened at its first use; requests import `module`."""
+    """One client for each event loop, opened when the loop first uses it.
+
+    Args:
+        module: the module that `load` imports; None: it imports none.
+    """
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
         self._connect = connect

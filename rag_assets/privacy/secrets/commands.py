@@ -252,7 +252,7 @@ _LINE_PATTERNS: Sequence[tuple[str, str]] = (
 )
 
 
-def _find_program_flags(
+def _find_secrets_in_flags(
     programs: re.Pattern[str], value: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     """Find the values of a flag that means a credential only on command lines of some programs."""
@@ -368,7 +368,7 @@ def _find_server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSp
 
 RULES: Sequence[Rule] = (
     *(
-        Rule((anchor.lower(),), partial(_find_program_flags, re.compile(rf"(?<![\w-])(?:{programs})"), re.compile(flag + _WORD)))
+        Rule((anchor.lower(),), partial(_find_secrets_in_flags, re.compile(rf"(?<![\w-])(?:{programs})"), re.compile(flag + _WORD)))
         for anchor, programs, flag in _FLAG_PROGRAMS
     ),
     *(

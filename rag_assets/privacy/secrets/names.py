@@ -152,7 +152,7 @@ def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     if not words or _is_other_term(text[start:end], words) or _is_other_thing(text, start, words):
         return None, start
     if words[-1] in {"key", "keys"}:
-        if _is_of_wifi(text, start, end):
+        if _is_wifi_key(text, start, end):
             return ValueKind.PASSWORD, start
         return _find_kind_of_key(text, start, words)
     if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
@@ -211,7 +211,7 @@ def _find_kind_of_noun(text: str, start: int, end: int) -> ValueKind | None:
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
-    if beside & {"wifi", "wlan"} or _is_of_wifi(text, start, end):
+    if beside & {"wifi", "wlan"} or _is_wifi_key(text, start, end):
         return ValueKind.PASSWORD
     return ValueKind.KEY if beside & _SECRET_WORDS else None
 
@@ -220,7 +220,7 @@ _WIFI = re.compile(r"\bwi-?fi\b|\bwlan\b|\bwpa[23]?\b|\bssid\b|netzwerkschlüsse
 _WIFI_PARTS = ("wi-fi", "wifi", "wlan", "wpa", "ssid", "netzwerk")
 
 
-def _is_of_wifi(text: str, start: int, end: int) -> bool:
+def _is_wifi_key(text: str, start: int, end: int) -> bool:
     """Return whether a key belongs to a wireless network: `WLAN key`, `WiFi: Depot, key`."""
     low = max(0, start - _LEFT_REACH)
     begin = max(text.rfind("\n", low, start) + 1, low)

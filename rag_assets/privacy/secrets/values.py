@@ -176,7 +176,11 @@ def _is_scrambled(value: str) -> bool:
 
 
 def is_bare_password(value: str) -> bool:
-    """Return whether an unquoted value is a password: digits, symbols, or a mix with letters."""
+    """Return whether an unquoted value looks like a password.
+
+    A password has only digits, only symbols, letters that change case as if at random, or letters
+    mixed with digits or symbols.
+    """
     if is_password_of_symbols(value):
         return True
     value = value.rstrip(".)")

@@ -66,7 +66,10 @@ class VectorSpool:
         return SpooledAnswer(path)
 
     def kept(self) -> Iterator[tuple[SpooledAnswer, list[str], npt.NDArray[np.float32]]]:
-        """Yield the complete answers of an earlier writer, each with its hashes and vectors."""
+        """Yield the answers that were spooled completely, each with its text hashes and vectors.
+
+        An earlier process left these answers: it ended before it wrote the vectors to the lake.
+        """
         for number in self._list_kept_numbers():
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()

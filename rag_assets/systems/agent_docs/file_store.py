@@ -164,7 +164,7 @@ class FileStore:
         index_path, path = self._get_index_path(agent_id), self._get_state_path(agent_id)
         for checked in (index_path, path):
             if os.path.realpath(checked) != str(checked):
-                raise foreign_file_error(checked, "or a folder above it has become a link")
+                raise foreign_file_error(checked, "is now reached through a symbolic link")
         # The state file is written before its index, and deleted after it.
         has_index = _read_file_version(index_path) is not None
         if (version := _read_file_version(path)) is None:

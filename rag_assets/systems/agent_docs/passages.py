@@ -172,7 +172,7 @@ class CutFile:
     rules: tuple[str, ...] = ()
 
 
-def split_without_repeated_starts(request: ChunkRequest) -> list[Passage]:
+def split_with_distinct_starts(request: ChunkRequest) -> list[Passage]:
     """Split a text into passages of whole sentences, each with a different start.
 
     If the repeated text would make a passage start no later than the previous passage, the passage
@@ -191,7 +191,7 @@ def split_without_repeated_starts(request: ChunkRequest) -> list[Passage]:
 PASSAGE = ChunkerKind(
     name="passage",
     purpose="like sentence; no two passages start at the same position",
-    split=split_without_repeated_starts,
+    split=split_with_distinct_starts,
     unit="characters",
     limit=SENTENCE.limit,
     overlap=SENTENCE.overlap,
@@ -208,7 +208,7 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
     parsed, mark_bytes = parse_file(path, data)
     text = mask(parsed)
     request = ChunkRequest(text, chunking.size, chunking.overlap, kind=text.media_type)
-    chunks = list(build_chunks(text, split_without_repeated_starts(request)))
+    chunks = list(build_chunks(text, split_with_distinct_starts(request)))
     passages = []
     for chunk, masks in zip(chunks, find_touched_masks(text.masked, chunks), strict=True):
         if not masks or not is_dropped(chunk, masks):

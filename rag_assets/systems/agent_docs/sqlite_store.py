@@ -331,7 +331,7 @@ class SqliteStore:
     def _refuse_links(self) -> None:
         # Someone who replaces a folder or a file with a link could choose what SQLite opens.
         if os.path.realpath(self._path) != str(self._path):
-            raise foreign_file_error(self._path, "or a folder above it has become a link")
+            raise foreign_file_error(self._path, "is now reached through a symbolic link")
         for suffix in ("-wal", "-shm"):
             log = self._path.with_name(self._path.name + suffix)
             if log.is_symlink():

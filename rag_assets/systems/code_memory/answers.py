@@ -451,7 +451,11 @@ class _Dependents:
         return replace(first_uses or NO_USES, omitted=omitted)
 
     def _add_callers(self, users: Sequence[Node]) -> None:
-        """Add the routes and tests that, according to relations, depend on users found by name."""
+        """Add the routes and tests that depend on nodes, according to relations.
+
+        Args:
+            users: nodes that use a symbol and were found by its name.
+        """
         names = [node.name for node in users]
         walks = self._compute_walks(names, direction="in", depth=_STEPS_TO_USERS)
         for user, walk in zip(users, walks, strict=True):

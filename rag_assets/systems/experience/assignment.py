@@ -55,8 +55,8 @@ class Assignment:
     """An entry with the pattern to which it is assigned.
 
     Attributes:
-        home_id: the entry's pattern if manual merges are ignored; the entry's own id for a new
-            pattern.
+        home_id: id of the pattern to which the entry belongs before any manual merge; the entry's
+            own id if the entry starts a new pattern.
         way: how the entry was merged: exact (equal text) or near (similar vectors); None if it was
             not merged.
         kept_texts: hashes of the entry's texts that were embedded for the comparison.

@@ -133,8 +133,8 @@ def test_runs_of_an_earlier_version_on_a_server_of_the_operators_are_moved_by_a_
     refused = installation.command("installation", "move-runs")
     assert refused.code == 1
     assert (
-        f"this would move 1 run from the schema public of the database {database} to rag_dagster,"
-        " and delete the 1 run recorded there"
+        f"this would move 1 run from the schema public of the database {database} to the schema"
+        " rag_dagster, and delete the 1 run already in rag_dagster"
     ) in refused.err
     assert tables(address, "public") == made
 

@@ -154,5 +154,5 @@ def test_no_source_may_hold_the_key(tmp_path: Path) -> None:
     catalog = Catalog(Database("postgresql://nobody@127.0.0.1:9/none"))
     assert len(open_sources(tenant, settings, catalog)) == 1
     KeyFile(key_file).create()
-    with pytest.raises(ConfigurationError, match="overlaps the project's own state"):
+    with pytest.raises(ConfigurationError, match="where rag-assets stores its own data"):
         open_sources(tenant, settings, catalog)

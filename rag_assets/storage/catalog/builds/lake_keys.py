@@ -42,7 +42,7 @@ class LakeKeyTable(CatalogQueries):
     """Reads and records, in `document_index`, the lake keys of the versions in builds."""
 
     def read_all(self, tenant_id: str) -> tuple[set[str], set[str], int]:
-        """Return the lake keys of all versions in builds, and of former versions that holds keep.
+        """Return the lake keys of all versions in builds, and of former versions kept by holds.
 
         The result has the parse_keys, the chunk_set_keys, and the number of versions that were
         indexed before keys were recorded.

@@ -61,7 +61,7 @@ def prepare_run_storage(
 
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler does
-            not pass on its name.
+            not pass on the name of the schema.
     """
     with _connect(url) as connection:
         _create_schema(connection, owner_url)
@@ -87,13 +87,13 @@ def find_former_tables(url: str) -> FormerTables | None:
 
 
 def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
-    """Move Dagster's tables from `public` to our instance's schema, replacing its tables.
+    """Move Dagster's tables from `public` to our instance's schema, replacing the tables there.
 
     Returns:
         the moved tables; None if none exist, or if they contain runs or sensors of other code.
 
     Raises:
-        ConfigurationError: the role may not move them.
+        ConfigurationError: the role lacks the privilege to move the tables.
     """
     from psycopg import sql
 
@@ -145,7 +145,7 @@ def _connect(url: str) -> Iterator[Connection]:
 
 
 def _create_schema(connection: Connection, owner_url: str) -> None:
-    """Create the schema, as the owner if the role of Dagster's storage may not."""
+    """Create the schema; connect as the owner if the role of Dagster's storage is refused."""
     import psycopg
     from psycopg import sql
 

@@ -71,7 +71,7 @@ class MarkTable(CatalogQueries):
             return None
         return CatalogMark(Mark(row.mark or 0, row.tag), bool(row.kept))
 
-    def record_kept(self, ref: TenantRef) -> None:
+    def record_stored_mark(self, ref: TenantRef) -> None:
         """Record that a store has kept a tenant's mark."""
         self._database.update(ref, catalog_marks, kept=True)
 
@@ -208,7 +208,7 @@ class SecurityChangeTable(CatalogQueries):
         found = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
         return sorted(found.values(), key=lambda change: (change.epoch, change.id))
 
-    def record_kept(self) -> None:
+    def record_stored_journal(self) -> None:
         """Record that a store has kept a copy of the journal."""
         with self._database.begin() as connection:
             connection.execute(sa.update(installation).values(epoch_kept=True))

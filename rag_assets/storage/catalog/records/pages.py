@@ -38,7 +38,7 @@ class MovedPages:
 
 
 class PageTable(CatalogQueries):
-    """Finds pages, their title paths, and pages whose entries lack their new scope."""
+    """Finds pages, title paths of pages, and pages whose index entries have a former scope."""
 
     def find_kind(self, tenant_id: str, uuid: str) -> str | None:
         """Return the kind of a page: root, page or database; None if the page is unknown."""

@@ -101,7 +101,7 @@ def build_entries_query(
     *,
     excluding: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a query for a generation's entries, without a score."""
+    """Return a query that matches a generation's entries and computes no scores."""
     query: dict[str, Any] = {"filter": [*mapping.build_owner_clauses(owner), *clauses]}
     if excluding is not None:
         query["must_not"] = [excluding]

@@ -58,7 +58,7 @@ _Statement: TypeAlias = tuple[str, _Values]
 
 
 def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield a statement for each ability that a call checks; it states the subject, too.
+    """Yield a statement for each ability that a call checks, together with the checked subject.
 
     The subject is a class, or a variable with an object. If the subject is the only argument, the
     ability follows from the enclosing method.
@@ -139,7 +139,12 @@ def _find_deciding_method(action: Any) -> str:
 
 
 def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
-    """Yield a check of read_checks for each class that the checked variable may have."""
+    """Yield the values of a check, once for each class that the checked variable may have.
+
+    Args:
+        values: values of a fact that `read_checks` has yielded.
+        types: classes by variable; several classes of a variable are joined by OR.
+    """
     model = values["model"] or types.get(values[VARIABLE], "")
     for class_name in model.split(OR):
         check = {"ability": values["ability"], "model": class_name}

@@ -168,9 +168,9 @@ def mark_setting(name: str, default: Any = None) -> str:
 
 
 def parse_setting_name(value: Any) -> str | None:
-    """Return the name of the setting whose mark a value is; None for any other value."""
+    """Return the name of a setting if a value is exactly its mark; None for any other value."""
     match = _MARK.fullmatch(value) if isinstance(value, str) else None
-    setting = None if match is None else _parse_mark(match)
+    setting = None if match is None else _parse_setting_mark(match)
     return None if setting is None else setting[0]
 
 
@@ -179,8 +179,8 @@ def has_marks(value: Any) -> bool:
     return isinstance(value, str) and _FIRST in value
 
 
-def _parse_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
-    """Return name and default in a mark; None if the mark comes from the file's own text."""
+def _parse_setting_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
+    """Return a setting's name and default from its mark; None if the text only resembles one."""
     try:
         name, default = json.loads(bytes.fromhex(mark[1]))
     except ValueError:
@@ -217,7 +217,7 @@ class RepositorySettings:
         return _MARK.sub(lambda _: str(values.pop(0)), text)
 
     def _read_value(self, mark: re.Match[str]) -> Any:
-        setting = _parse_mark(mark)
+        setting = _parse_setting_mark(mark)
         if setting is None:
             return UNKNOWN
         name, default = setting

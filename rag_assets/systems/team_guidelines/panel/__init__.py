@@ -16,7 +16,7 @@ PANEL = SystemPanel(
     pages=(
         PanelPage("", documents.show_overview),
         PanelPage("/list", documents.show_list),
-        PanelPage("/watch", documents.watch, is_use=False),
+        PanelPage("/watch", documents.show_progress, is_use=False),
         PanelPage("/same", documents.find_same_name),
         PanelPage("/delete", documents.delete, "POST"),
         PanelPage("/upload", documents.upload, "POST", streamed=True),

@@ -98,7 +98,7 @@ async def show_list(visit: Visit) -> Response:
     return visit.html("list.html", listing=await _list_matching_documents(services))
 
 
-async def watch(visit: Visit) -> Response:
+async def show_progress(visit: Visit) -> Response:
     """Return the current state of documents that the page shows as processing, for the script."""
     services = await open_services(visit)
     ids = [id_ for id_ in visit.request.query_params.get("ids", "").split(",") if id_]

@@ -468,7 +468,7 @@ def _list_readers_by_page(
 
     Args:
         scopes: the scopes that grant access to a page, the nearest first.
-        is_new: whether the root was never put, so that all members may read it.
+        is_new: whether the root page is not stored yet; all members may then read it.
     """
     grants = catalog.access.grants(tenant_id, scopes)
     if is_new and not grants:

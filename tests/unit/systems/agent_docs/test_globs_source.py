@@ -110,7 +110,7 @@ def test_what_the_project_keeps_is_no_documentation(tmp_path: Path) -> None:
     assert paths(source(tmp_path, "**", **context)) == ["a.md"]
     with pytest.raises(DocumentVanished):
         source(tmp_path, "**", **context).read(".local/key.md", max_bytes=100)
-    with pytest.raises(ConfigurationError, match="overlaps the project's own state"):
+    with pytest.raises(ConfigurationError, match="where rag-assets stores its own data"):
         source(tmp_path, ".local/*.md", **context)
     with pytest.raises(ConfigurationError, match="none of the allowed roots"):
         source(tmp_path, "/etc/*", allowed_roots=(tmp_path,))

@@ -137,7 +137,7 @@ def _evaluate_choice(machine: Machine, node: Json) -> Value:
     return machine.evaluate(node["no"])
 
 
-def _evaluate_default(machine: Machine, node: Json) -> Value:
+def _evaluate_null_coalescing(machine: Machine, node: Json) -> Value:
     value = machine.evaluate(node["value"])
     return machine.evaluate(node["otherwise"]) if value is None else value
 
@@ -167,7 +167,7 @@ _READERS: Mapping[str, Callable[[Machine, Json], Value]] = {
     "file": lambda machine, _: ROOT + machine.frame.path,
     "item": _evaluate_item,
     "choice": _evaluate_choice,
-    "default": _evaluate_default,
+    "default": _evaluate_null_coalescing,
     "not": _evaluate_not,
     "chain": evaluate_chain,
     "new": lambda _, node: Instance(node["class"]),
@@ -278,7 +278,7 @@ class Machine:
         """Evaluate a file, and return what it returns; a computed path is unresolved.
 
         Args:
-            is_route_file: whether the statement that loads it says that it contains routes.
+            is_route_file: whether the statement that loads the file marks it as a file of routes.
         """
         if not isinstance(path, str):
             why = path.why if isinstance(path, Unknown) else "no text"
