@@ -216,7 +216,10 @@ def test_one_that_lost_its_record_keeps_others_from_starting(
 def test_a_child_that_is_left_behind_keeps_others_from_starting(
     server: BackgroundProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "import os, time; print('ready', flush=True); os.fork() or os.setsid(); time.sleep(60)"
+    code = (
+        "import os, time; child = os.fork(); child or os.setsid();"
+        " child and print('ready', flush=True); time.sleep(60)"
+    )
     record = start(server, code)
     child = psutil.Process(record.pid).children()[0]
     os.kill(record.pid, signal.SIGKILL)

@@ -164,7 +164,7 @@ def test_the_projects_own_state_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "home/examples").mkdir()
     (tmp_path / "alias").symlink_to(state)
     for root in (state, state / "lake", tmp_path / "home", Path("/"), tmp_path / "alias"):
-        with pytest.raises(ConfigurationError, match="own state") as refused:
+        with pytest.raises(ConfigurationError, match="its own data") as refused:
             FilesSource(FilesConfig(name="docs", root=root), forbidden_roots=[state])
         assert refused.value.hint
     FilesSource(FilesConfig(name="docs", root=tmp_path / "home/examples"), forbidden_roots=[state])

@@ -45,7 +45,7 @@ def test_a_source_is_built_from_its_context(tmp_path: Path) -> None:
     config = FilesConfig(name="d", root=Path("docs"))
     built = FILES.build(config, SourceContext(tmp_path))
     assert [document.uri for document in built.list()] == ["d/a.md"]
-    with pytest.raises(ConfigurationError, match="own state"):
+    with pytest.raises(ConfigurationError, match="its own data"):
         FILES.build(config, SourceContext(tmp_path, forbidden_roots=(tmp_path,)))
     with pytest.raises(ConfigurationError, match="allowed roots"):
         FILES.build(config, SourceContext(tmp_path, allowed_roots=(tmp_path / "other",)))

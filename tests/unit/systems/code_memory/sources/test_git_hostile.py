@@ -117,7 +117,7 @@ def test_roots_bind_repositories_too(tmp_path: Path) -> None:
     made = MadeRepository(tmp_path / "shop")
     with pytest.raises(ConfigurationError, match="allowed roots"):
         source_of(made.root, roots=Roots(allowed=(tmp_path / "other",)))
-    with pytest.raises(ConfigurationError, match="own state"):
+    with pytest.raises(ConfigurationError, match="its own data"):
         source_of(made.root, roots=Roots(forbidden=(made.root / "state",)))
 
 
