@@ -7,13 +7,26 @@ store answers whenever the second does not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_assets.common.errors import VectorsUnavailable
-from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
+from rag_assets.storage.index.model import (
+    NONE_MOVED,
+    Candidate,
+    Entry,
+    EntryCounts,
+    IndexRef,
+    MovedPages,
+    Owner,
+    PassageVector,
+    Presence,
+    RankingRequest,
+    StoredEntry,
+)
 from rag_assets.storage.index.store import EntrySearcher, EntryWriter
 
 if TYPE_CHECKING:
@@ -82,8 +95,6 @@ class SplitSearcher:
 
     def __init__(self, first: EntrySearcher, second: PgVectorSearcher) -> None:
         self._first, self._second = first, second
-        self.cosines, self.entries, self.vectors = first.cosines, first.entries, first.vectors
-        self.count_entries, self.presence = first.count_entries, first.presence
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
@@ -107,6 +118,36 @@ class SplitSearcher:
             for task in nearest.values():
                 task.cancel()
             await asyncio.gather(*nearest.values(), return_exceptions=True)
+
+    async def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        return await self._first.cosines(index_name, owner, vector, ids)
+
+    async def entries(
+        self,
+        index_name: str,
+        owner: Owner,
+        ids: Sequence[str],
+        scopes: Collection[str] | None,
+        vector: npt.NDArray[np.float32] | None = None,
+        *,
+        moved: MovedPages = NONE_MOVED,
+    ) -> dict[str, StoredEntry]:
+        return await self._first.entries(index_name, owner, ids, scopes, vector, moved=moved)
+
+    async def vectors(
+        self, index_name: str, owner: Owner, ids: Sequence[str]
+    ) -> dict[str, PassageVector]:
+        return await self._first.vectors(index_name, owner, ids)
+
+    async def count_entries(
+        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
+    ) -> EntryCounts:
+        return await self._first.count_entries(index_name, owner, recent_keys)
+
+    async def presence(self, index: IndexRef) -> Presence:
+        return await self._first.presence(index)
 
     async def close(self) -> None:
         await self._first.close()
