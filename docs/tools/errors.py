@@ -200,7 +200,7 @@ def _find_texts(classes: Mapping[str, type[RagAssetsError]]) -> Texts:
     for tree in trees:
         made_by |= {n: c for n, c in _find_makers(tree, classes).items() if not n.startswith("_")}
     for tree in trees:
-        makers = made_by | _find_makers(tree, classes)
+        makers = made_by | _find_makers(tree, classes) | _find_class_parameters(tree, classes)
         if not _has_models(tree):
             del makers["ValueError"]
         for node in ast.walk(tree):
@@ -231,6 +231,24 @@ def _find_makers(tree: ast.Module, classes: Collection[str]) -> dict[str, str]:
         and node.returns.id in classes
         and node.args.args
         and node.args.args[0].arg in {"message", "problem", "reason", "what", "text", "said"}
+    }
+
+
+def _find_class_parameters(tree: ast.Module, classes: Collection[str]) -> dict[str, str]:
+    """Return the parameters that a module raises because they are a class of errors."""
+    raised = {
+        node.exc.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise)
+        and isinstance(node.exc, ast.Call)
+        and isinstance(node.exc.func, ast.Name)
+    }
+    return {
+        node.arg: name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) and node.arg in raised and node.annotation is not None
+        for name in classes
+        if ast.unparse(node.annotation) == f"type[{name}]"
     }
 
 
