@@ -159,7 +159,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
             UNSUPPORTED_MARK in sentence.text
             and everything.has_addresses(Addresses.parse(sentence.text))
         )
-        or (sentence.verdict == "no claim" and everything.has_words_of(sentence.text, part))
+        or (sentence.verdict == "no claim" and everything.fits_passages(sentence.text, part))
         for sentence, part in zip(report.sentences, parts, strict=True)
     ]
     _drop_heads_without_rows(parts, stays)
@@ -251,7 +251,7 @@ class _Evidence:
         """Return the share of these words that the passages contain."""
         return len(words & self.words) / max(1, len(words))
 
-    def has_words_of(self, text: str, part: AnswerPart) -> bool:
+    def fits_passages(self, text: str, part: AnswerPart) -> bool:
         """Return whether a part of an answer that makes no claim fits the passages.
 
         It must share words with the passages and add no address. A text without words passes unless

@@ -25,7 +25,7 @@ _STAGED = knowledge_staging.c
 
 @dataclass(frozen=True, slots=True)
 class CodeFiles:
-    """Looks up content hashes in a tenant for code; the hash of a symbol is that of its file."""
+    """Looks up content hashes in a tenant for code; a symbol has the hash of its file."""
 
     catalog: Catalog
     tenant: Tenant

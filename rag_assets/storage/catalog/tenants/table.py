@@ -55,8 +55,9 @@ class TenantRecord:
     """One row of `tenants`, with its organization's settings.
 
     Attributes:
-        config: the tenant's configuration as plain JSON, including its application's settings. A
-            tenant that was created over the API and names no chat model has its organization's.
+        config: the tenant's configuration as plain JSON, including its application's settings. It
+            contains the organization's chat model if the tenant was created over the API and does
+            not set its own.
         operator_config, operator_enabled: the operator's values, which the application's settings
             override; None if the application has not set any.
     """

@@ -87,7 +87,7 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
-    """Return the statements of a text, and a note on what was not read ("" if all was)."""
+    """Return the statements of a text, and a note about the part that was not read, or ""."""
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
