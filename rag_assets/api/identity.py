@@ -159,6 +159,7 @@ def create_token(
 
     Raises:
         ConfigurationError: a principal is reserved for a role.
+        InvalidRequest: no request could be made with these principals.
     """
     if RESERVED & {*principals}:
         raise ConfigurationError(
@@ -166,6 +167,7 @@ def create_token(
             "principals of a token",
             hint="remove these principals, and set the role of the token instead",
         )
+    Caller.acting(principals, role)
     token = SERVICE_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
     stored = catalog.service_tokens.add(
         owner,

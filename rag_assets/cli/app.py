@@ -249,12 +249,30 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get("RAG_ASSETS_DEBUG"):
             raise
-        # The message may quote a document or a key, so only type and location are shown.
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        unexpected = RagAssetsError(
-            f"unexpected {type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}",
-            hint="set RAG_ASSETS_DEBUG=1 to see the traceback, and please report the error",
-        )
-        print_error(unexpected, as_json=as_json)
+        print_error(_build_unexpected(error, arguments), as_json=as_json)
         return 1
     return int(not result if isinstance(result, bool) else result or 0)
+
+
+def _build_unexpected(error: Exception, arguments: Sequence[str]) -> RagAssetsError:
+    """Return the error to show instead of one that no code has foreseen."""
+    if isinstance(error, UnicodeEncodeError) and not _is_utf8(arguments):
+        return ConfigurationError(
+            "an argument of the command is not UTF-8",
+            hint="use a terminal whose encoding is UTF-8, or convert the argument",
+        )
+    # The message may quote a document or a key, so only type and location are shown.
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return RagAssetsError(
+        f"unexpected {type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}",
+        hint="set RAG_ASSETS_DEBUG=1 to see the traceback, and please report the error",
+    )
+
+
+def _is_utf8(arguments: Sequence[str]) -> bool:
+    """Return whether all arguments are UTF-8; Python keeps other bytes as half surrogate pairs."""
+    try:
+        "".join(arguments).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -324,6 +324,8 @@ def _build_hold(
         raise ConfigurationError(
             "--source and --document cannot be combined", hint="use only one of them"
         )
+    if not reason.strip():
+        raise ConfigurationError("a hold needs a reason", hint="add the reason with --reason")
     return _HoldOptions(HoldScope(source, document), reason)
 
 

@@ -17,6 +17,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     UnknownProject,
 )
+from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import require_local_model
 from rag_assets.pipeline.generations import fill_in_recipes
@@ -54,9 +55,14 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
 
     A tenant listed by another home folder keeps its configuration from there. Tenants that are no
     longer listed are disabled first, regardless of problems with other tenants.
+
+    Raises:
+        ConfigurationError: tenants.yaml cannot be used, or it is missing or has no content although
+            it listed tenants before.
     """
     file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
-    listed, lists = file.load(), file.load_lists()
+    listed, was_blank = file.load(), file.is_blank
+    lists = file.load_lists()
     known = {record.id: record for record in catalog.tenants.all()}
     _require_no_api_tenant(listed, known)
     home = identity.home
@@ -67,6 +73,8 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
         problems += wrong
         kept = {*said.kept, *listed, *(() if said.complete else known)}
         changes[key] = plan_tenants(usable, known, home, origin=key, kept=kept)
+    if was_blank or file.is_blank:
+        _require_no_listed_tenant(file, [id_ for plan in changes.values() for id_ in plan.disable])
     for plan in changes.values():
         problems += [_build_listed_elsewhere_error(catalog, known[id_]) for id_ in plan.foreign]
         for tenant_id in plan.disable:
@@ -76,6 +84,17 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
     if any(plan.put or plan.disable for plan in changes.values()):
         return Reconciliation(catalog.tenants.all(), problems)
     return Reconciliation(list(known.values()), problems)
+
+
+def _require_no_listed_tenant(file: TenantsFile, unlisted: Sequence[str]) -> None:
+    """Reject a file without content that listed tenants before: all of them would be disabled."""
+    if unlisted:
+        raise ConfigurationError(
+            f"{file.path} is missing or has no content, but it listed"
+            f" {format_count(len(unlisted), 'tenant')} before; nothing was changed",
+            hint="mount its folder or restore the file; to disable all tenants, write the line"
+            " `tenants: []` to it",
+        )
 
 
 def _put_tenants(

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
-from rag_assets.common.invalid_values import describe_problem
+from rag_assets.common.invalid_values import describe_first_problem, describe_problem
 from rag_assets.common.principals import GUESTS, build_principals
 from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.chunking.model import BlockPlace, Location
@@ -155,11 +155,20 @@ class Caller(_FrozenModel):
 
         Without principals and role, it is the operator, who reads public documents. The default
         role is `guest` if `guests` is among the principals, else `member`.
+
+        Raises:
+            InvalidRequest: a principal is empty, too long or not a text, or there are too many.
         """
         named = tuple(principals)
         if role is None and named:
             role = "guest" if GUESTS in named else "member"
-        return cls(principals=named, role=role)
+        try:
+            return cls(principals=named, role=role)
+        except ValidationError as error:
+            raise InvalidRequest(
+                f"the caller is not valid: {describe_first_problem(error)}",
+                hint="correct that principal",
+            ) from None
 
     @model_validator(mode="after")
     def _add_role_principal(self) -> Self:

@@ -89,6 +89,7 @@ class ParsedFile:
 
 
 _KEYS = ("tenants", "projects")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _DOLLAR = re.compile(r"\$(\$|[A-Za-z_{])")
 _HEADER = """\
 # Tenants, their sources and settings: docs/configuration.md explains every field.
@@ -110,10 +111,22 @@ class TenantsFile:
         self._kinds = kinds or installed_kinds()
         self._cache = cache
         self._read_last: tuple[bytes, dict[str, Any]] | None = None
+        self._is_blank = False
         self._parsed = None if cache is None else ParsedFile(cache / "tenants.json")
 
+    @property
+    def is_blank(self) -> bool:
+        """Return whether the file, when it was last loaded, was missing or had no content.
+
+        Unlike `tenants: []`, this can be an accident: an unmounted folder, or an interrupted save.
+        """
+        return self._is_blank
+
     def load(self) -> dict[str, dict[str, Any]]:
-        """Return the validated configuration of every tenant by id, with absolute paths."""
+        """Return the validated configuration of every tenant by id, with absolute paths.
+
+        A missing file lists no tenant; see `is_blank`.
+        """
         document = self._read_values()
         require_beginning(_get_project_defaults(document), list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
@@ -198,6 +211,7 @@ class TenantsFile:
                 values = _to_plain(self._parse(content))
             else:
                 values = self._parsed.get(content, lambda content: _to_plain(self._parse(content)))
+            self._is_blank = values is None
             self._read_last = content, self._require_valid(values)
         return self._read_last[1]
 
@@ -205,7 +219,7 @@ class TenantsFile:
         try:
             return self.path.read_bytes()
         except FileNotFoundError:
-            return _HEADER.encode()
+            return b""
         except OSError as error:
             raise self._build_read_error(error) from None
 
@@ -220,10 +234,10 @@ class TenantsFile:
             return _build_yaml().load(content.decode())
         except UnicodeDecodeError as error:
             raise self._build_read_error(error) from None
-        except YAMLError as error:
+        except (YAMLError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             where = f", line {mark.line + 1}" if mark else ""
-            problem = getattr(error, "problem", None) or "not valid YAML"
+            problem = getattr(error, "problem", None) or "not valid YAML, or nested too deeply"
             raise ConfigurationError(
                 f"{self.path}{where}: {problem}", hint="correct the YAML there"
             ) from None
@@ -263,7 +277,7 @@ class TenantsFile:
             # Concurrent commands must not undo each other's edits.
             fcntl.flock(lock, fcntl.LOCK_EX)
             # Comments, order and quotes are kept.
-            document = self._require_valid(self._parse(self._read_content()))
+            document = self._require_valid(self._parse(self._read_content() or _HEADER.encode()))
             yield document
             text = io.StringIO()
             _build_yaml().dump(document, text)
@@ -341,13 +355,28 @@ def _build_yaml() -> YAML:
 
 
 def _to_plain(value: Any) -> Any:
-    """Convert a parsed value to the types of JSON, without comments and line numbers."""
+    """Convert a parsed value to the types of JSON, without comments and line numbers.
+
+    Raises:
+        ConfigurationError: a text cannot be stored in Postgres.
+    """
     if isinstance(value, Mapping):
-        return {str(key): _to_plain(item) for key, item in value.items()}
+        return {_to_plain_text(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_to_plain(item) for item in value]
     if isinstance(value, ScalarBoolean):
         return bool(value)
     if isinstance(value, (bool, int, float)) or value is None:
         return value
-    return str(value)
+    return _to_plain_text(value)
+
+
+def _to_plain_text(value: Any) -> str:
+    text = str(value)
+    if _UNSTORABLE.search(text):
+        # The text is not repeated: it can be a secret.
+        raise ConfigurationError(
+            "tenants.yaml: a text contains the character U+0000, or half of a surrogate pair",
+            hint=r"search the file for \0, \x00, \u0000 and \uD800 to \uDFFF, and remove it",
+        )
+    return text

@@ -134,6 +134,31 @@ def test_a_tenant_missing_from_the_file_is_disabled_not_purged(
     assert driver.sync("unlisted")["embedded"] == 0
 
 
+@pytest.mark.parametrize("text", [None, "", "# tenants\n"])
+def test_reconcile_tenants_file_without_content_disables_no_tenant(
+    shared_installation: Installation, text: str | None
+) -> None:
+    shared_installation.add_tenant("mounted", **FAST)
+    path = shared_installation.home / "tenants.yaml"
+    before = path.read_text()
+    assert shared_installation.session().catalog.tenants.get("mounted").state == "ACTIVE"
+    try:
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text)
+        refused = shared_installation.command("sync", "mounted")
+        assert refused.code == 1
+        assert f"{path} is missing or has no content" in refused.err
+        assert "`tenants: []`" in refused.err
+        added = shared_installation.command("tenants", "add", "other", "--records")
+        assert "is missing or has no content" in added.err
+        assert path.exists() is (text is not None)
+    finally:
+        path.write_text(before)
+    assert shared_installation.session().catalog.tenants.get("mounted").state == "ACTIVE"
+
+
 def test_documents_past_their_retention_are_pruned_until_they_change(
     shared_installation: Installation, driver: Driver
 ) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from rag_assets.api.identity import TokenLookups, create_token
-from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.errors import ConfigurationError, InvalidRequest, ServiceUnavailable
 from rag_assets.common.principals import GUESTS
 from rag_assets.storage.catalog.accounts.credentials import KeyOwner, ServiceToken, TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
@@ -79,5 +79,17 @@ def test_create_token_for_a_reserved_principal_names_the_reserved_names() -> Non
             cast("KeyOwner", None),
             role="member",
             principals=["ada", GUESTS],
+            lifetime=None,
+        )
+
+
+@pytest.mark.parametrize("principal", ["", "a\0", "\udce9"])
+def test_create_token_for_an_invalid_principal_is_refused(principal: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"principals\.1"):
+        create_token(
+            cast("Catalog", None),
+            cast("KeyOwner", None),
+            role="member",
+            principals=["ada", principal],
             lifetime=None,
         )

@@ -40,6 +40,40 @@ def test_an_empty_file_lists_no_tenant(tmp_path: Path) -> None:
     assert TenantsFile(tmp_path / "tenants.yaml").load() == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "is_blank"),
+    [(None, True), ("", True), ("# no entry\n", True), ("tenants: []\n", False)],
+)
+def test_is_blank_file_without_content_is_told_from_an_empty_list(
+    tmp_path: Path, text: str | None, is_blank: bool
+) -> None:
+    path = tmp_path / "tenants.yaml"
+    if text is not None:
+        path.write_text(text)
+    for _ in range(2):  # The second time, the content comes from the cache.
+        file = TenantsFile(path, cache=tmp_path / "cache")
+        assert file.load() == {}
+        assert file.is_blank is is_blank
+
+
+@pytest.mark.parametrize("escape", [r"\0", r"\x00", r"\uD800"])
+@pytest.mark.parametrize("text", ["{id: x, organization: 'VALUE'}", "{id: x, 'VALUE': 1}"])
+def test_load_text_that_postgres_cannot_store_is_refused(
+    tmp_path: Path, text: str, escape: str
+) -> None:
+    quoted = text.replace("'VALUE'", f'"secret{escape}"')
+    (tmp_path / "tenants.yaml").write_text(f"tenants: [{quoted}]\n")
+    with pytest.raises(ConfigurationError, match="U\\+0000, or half of a surrogate") as refused:
+        TenantsFile(tmp_path / "tenants.yaml").load()
+    assert "secret" not in refused.value.advice
+
+
+def test_load_deeply_nested_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tenants.yaml").write_text(f"tenants: {'[' * 3_000}{']' * 3_000}\n")
+    with pytest.raises(ConfigurationError, match="nested too deeply"):
+        TenantsFile(tmp_path / "tenants.yaml").load()
+
+
 def test_roots_are_relative_to_the_file(file: TenantsFile, tmp_path: Path) -> None:
     loaded = file.load()
     assert list(loaded) == ["one", "two"]
