@@ -178,8 +178,8 @@ def handle_failure(call: Call[Any], error: Exception, pause: float | None) -> Re
         # The original error contains the request.
         raise NotSent(
             f"{call.method} {call.path}: the request contains a value that cannot be sent",
-            hint="use finite numbers, valid Unicode without lone surrogates, ETags without line ends,"
-            " and no very long address",
+            hint="use finite numbers, valid Unicode without lone surrogates, headers without line"
+            " ends, and no very long address",
         ) from None
     # The service may have closed an idle persistent connection. Timeouts are not retried.
     is_transient = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)

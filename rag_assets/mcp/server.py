@@ -174,7 +174,7 @@ def build_server(
     for tool in server.tools_by_name.values():
         _add_tool(server, knowledge, tool)
     server.profile_tools = {profile: _ProfileTools() for profile, _ in own}
-    for (profile, name), tool in own.items():
+    for (profile, _), tool in own.items():
         _add_tool(server.profile_tools[profile], knowledge, tool)
     for prompt in prompts:
         function = _wrap(

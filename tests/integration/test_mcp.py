@@ -137,9 +137,7 @@ def test_call_tool_with_unknown_argument_is_refused(agent: Installation) -> None
     result = call(agent, lambda client: search(client, AKIA_withn=["page"]))
     assert result.is_error
     [content] = result.content
-    assert content.text == (
-        "rag_search: unknown argument; the tool accepts: query, top_k, within"
-    )
+    assert content.text == ("rag_search: unknown argument; the tool accepts: query, top_k, within")
     [tool] = call(agent, lambda client: client.list_tools()).tools
     assert tool.input_schema["additionalProperties"] is False
 
