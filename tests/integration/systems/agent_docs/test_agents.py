@@ -306,7 +306,7 @@ def test_the_tool_through_the_official_client(place: Place) -> None:
         assert text.startswith("--- Result 1 (score: 0.")
         assert "source: docs/ships.md) ---\n" in text
         assert (await _answer(session, query=" "))[0]
-        for misspelled in ({}, {"query": "Who steers the boat?"}):
+        for given in ({}, {"query": "Who steers the boat?"}):
             failed, text = await _answer(
                 session, queri="a secret that nobody repeats", **misspelled
             )
