@@ -307,9 +307,7 @@ def test_the_tool_through_the_official_client(place: Place) -> None:
         assert "source: docs/ships.md) ---\n" in text
         assert (await _answer(session, query=" "))[0]
         for given in ({}, {"query": "Who steers the boat?"}):
-            failed, text = await _answer(
-                session, queri="a secret that nobody repeats", **misspelled
-            )
+            failed, text = await _answer(session, queri="a secret that nobody repeats", **given)
             assert failed
             assert "secret" not in text
 
