@@ -25,6 +25,7 @@ from rag_assets.api.responses import (
 )
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS, empty_note
+from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.invalid_values import invalid
 from rag_assets.common.principals import WRITER
@@ -170,7 +171,8 @@ def _explain_gap(state: RecordState) -> str | None:
     if state.status == "queued":
         return None
     if state.dropped and state.chunk_count:
-        return f"{state.dropped} of its chunks contain a credential and were dropped."
+        dropped = format_count(state.dropped, "chunk")
+        return f"{dropped} with a credential {'was' if state.dropped == 1 else 'were'} dropped."
     return empty_note(state.chunk_count, state.dropped)
 
 

@@ -32,7 +32,7 @@ from rag_assets.api.problems import HttpRefusal, describe_body, document_problem
 from rag_assets.api.responses import Reconciled, ReconciledRecord, Reindexed, Written
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
-from rag_assets.common.invalid_values import invalid
+from rag_assets.common.invalid_values import allowed_value, invalid
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
 from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.records.text_records import find_records_source
@@ -278,5 +278,5 @@ def _parse_line(line: bytes, number: int) -> ManifestLine:
         row = _ManifestRow.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise invalid(str(first["loc"][0]), f"line {number}: {first['msg']}") from None
+        raise invalid(str(first["loc"][0]), f"line {number}: {allowed_value(first)}") from None
     return ManifestLine(row.type, row.id, row.updated_at, row.sha256)

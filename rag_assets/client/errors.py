@@ -31,7 +31,7 @@ class ClientError(RagAssetsError):
 
 
 class NotSent(ClientError):
-    """The request was not sent: it contains invalid text, such as a lone surrogate."""
+    """The request was not sent: a value in it has no form in JSON, UTF-8 or a header."""
 
 
 class NotReached(ClientError):

@@ -63,8 +63,8 @@ def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
 
 T = TypeVar("T")
 
-FAILURES = (httpx2.TransportError, httpx2.InvalidURL, UnicodeEncodeError)
-"""Errors raised when a request gets no answer."""
+FAILURES = (httpx2.TransportError, httpx2.InvalidURL, ValueError)
+"""Errors raised when a request gets no answer; a ValueError if JSON or UTF-8 has no such value."""
 
 _CONNECT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2
@@ -173,11 +173,13 @@ def handle_failure(call: Call[Any], error: Exception, pause: float | None) -> Re
         NotReached: the call should not be sent again.
         NotSent: the call cannot be sent.
     """
-    if not isinstance(error, httpx2.TransportError):
+    is_sendable = isinstance(error, httpx2.TransportError)
+    if not is_sendable or isinstance(error, httpx2.LocalProtocolError):
         # The original error contains the request.
         raise NotSent(
-            f"{call.method} {call.path}: the request contains text that cannot be sent",
-            hint="use valid Unicode without lone surrogates, and no very long address",
+            f"{call.method} {call.path}: the request contains a value that cannot be sent",
+            hint="use finite numbers, valid Unicode without lone surrogates, headers without line"
+            " ends, and no very long address",
         ) from None
     # The service may have closed an idle persistent connection. Timeouts are not retried.
     is_transient = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)

@@ -37,6 +37,7 @@ from rag_assets.api.responses import (
 from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.client.calls import FormFile, Pages, join_lines, operation
 from rag_assets.client.errors import build_refusal
+from rag_assets.common.invalid_values import allowed_value
 from rag_assets.search.answers import AnswerResult
 from rag_assets.search.model import Question, SearchAnswer
 
@@ -420,14 +421,14 @@ def _build_question(words: str) -> Question:
     try:
         return Question(query=words)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))
         raise build_refusal(
             Problem(
                 "urn:rag-assets:problem:invalid-request",
                 "The request is not valid",
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                errors=(InvalidField(field, first["msg"]),),
+                errors=(InvalidField(field, allowed_value(first)),),
             )
         ) from None
 

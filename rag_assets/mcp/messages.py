@@ -73,6 +73,8 @@ def find_rejection(message: bytes, version: str | None = None) -> JSONRPCError |
 
 def redact_error(error: Exception) -> MCPError:
     """Return an error for the agent without texts that could quote its message."""
+    if isinstance(error, ValidationError):
+        return MCPError(code=INVALID_PARAMS, message=_TEXTS[INVALID_PARAMS])
     if not isinstance(error, MCPError):
         return MCPError(code=INTERNAL_ERROR, message="Internal error")
     code, data = error.error.code, error.error.data

@@ -59,7 +59,7 @@ def build_link_router(settings: PanelSettings, profiles: tuple[str, ...]) -> API
     router = APIRouter(
         prefix=PATH,
         tags=["panel"],
-        responses=document_problems(401, 403, 404, 422, 429, 500, 503),
+        responses=document_problems(400, 401, 403, 404, 408, 413, 422, 429, 500, 503),
         route_class=Guarded,
     )
 

@@ -14,7 +14,7 @@ from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.ingest.sources.record_bodies import SAFE_URL, convert_to_utc
+from rag_assets.ingest.sources.record_bodies import convert_to_utc, is_safe_url
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.kinds import choose_source
@@ -105,7 +105,9 @@ class RecordBody(BaseModel):
         """
         if self.uri is not None and not _is_allowed_uri(self.uri, source):
             raise invalid(
-                "uri", f"it must be an http, https or mailto URL, or begin with {source}/"
+                "uri",
+                "it must be a URL with http, https or mailto, without a user before the host, or a"
+                f" path below {source}/",
             )
         source_metadata = SourceMetadata(
             title=self.title,
@@ -145,7 +147,7 @@ def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
 
 
 def _is_allowed_uri(uri: str, source: str) -> bool:
-    if SAFE_URL.fullmatch(uri):
+    if is_safe_url(uri):
         return True
     name, _, path = uri.partition("/")
     steps = re.split(r"[/\\]", unquote(path))

@@ -133,6 +133,15 @@ def test_invalid_arguments_are_described_in_one_line_without_their_values(
     assert result.content[0].text == "rag_search: top_k: it must be 1 or more"
 
 
+def test_call_tool_with_unknown_argument_is_refused(agent: Installation) -> None:
+    result = call(agent, lambda client: search(client, AKIA_withn=["page"]))
+    assert result.is_error
+    [content] = result.content
+    assert content.text == ("rag_search: unknown argument; the tool accepts: query, top_k, within")
+    [tool] = call(agent, lambda client: client.list_tools()).tools
+    assert tool.input_schema["additionalProperties"] is False
+
+
 def test_a_tenant_that_is_disabled_is_reported(agent: Installation) -> None:
     async def disabled(tenant_id: str, request: SearchRequest) -> SearchAnswer:
         return SearchAnswer(disabled=True)

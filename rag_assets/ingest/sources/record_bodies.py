@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -34,14 +35,26 @@ _MAX_PROPERTIES, _MAX_NAME_LENGTH, _MAX_VALUE_LENGTH = 200, 200, 1_000
 """Limits of a row's metadata: number of properties, and characters of a name and of a value."""
 
 # URLs that a browser opens without running code, and without a user name before the host.
-SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+_SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
 
 
+def is_safe_url(url: str) -> bool:
+    """Return whether a text is a complete URL that people can open from a citation."""
+    try:
+        # Reading the port also fails for a number that is no port.
+        _ = urlsplit(url).port
+    except ValueError:
+        return False
+    return _SAFE_URL.fullmatch(url) is not None
+
+
 def _require_safe_url(url: str) -> str:
-    if not SAFE_URL.fullmatch(url):
-        raise ValueError("it must be http, https or mailto, without a user before the host")
+    if not is_safe_url(url):
+        raise ValueError(
+            "it must be a URL with http, https or mailto, without a user before the host"
+        )
     return url
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.invalid_values import allowed_value
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.chat import SdkChatEndpoint
 from rag_assets.models.embedding.model_folder import Pooling
@@ -198,7 +199,7 @@ class Provider:
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(("connection", *map(str, first["loc"])))
-            reason = first["msg"].removeprefix("Value error, ")
+            reason = allowed_value(first)
             names = ", ".join(self.settings.model_fields) or "none"
         raise ValueError(f"{where}: {reason} (settings of the provider {self.name!r}: {names})")
 

@@ -117,14 +117,18 @@ class _AgentServer(MCPServer[None]):
         """Call the tool; errors describe valid arguments instead of repeating the input."""
         if name != TOOL:
             raise ToolError(f"unknown tool; the only tool is {TOOL}")
+        invalid = ToolError(
+            f"{TOOL} takes a query of 1 to {MAX_QUERY:,} characters and nothing else"
+        )
+        # The SDK ignores unknown arguments.
+        if arguments.keys() - {"query"}:
+            raise invalid
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
-            raise ToolError(
-                f"{TOOL} takes a query of 1 to {MAX_QUERY:,} characters and nothing else"
-            ) from None
+            raise invalid from None
 
 
 def build_server(index: RefreshingIndex | None, instructions: str | None = None) -> MCPServer[None]:

@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoRecordsSource, UnknownRun
-from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.common.invalid_values import InvalidFields, allowed_value
 from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.sources.model import SourceMetadata, compute_document_id
 from rag_assets.privacy.masker import Masker
@@ -142,14 +142,8 @@ def _build_error(number: int, problem: str, *field: str | int) -> Mapping[str, A
 
 
 def _iter_errors(number: int, error: ValidationError) -> Iterator[Mapping[str, Any]]:
-    for one in error.errors(include_url=False, include_input=False, include_context=False):
-        # Pydantic's message about unreadable JSON may quote it.
-        problem = one["msg"].removeprefix("Value error, ")
-        if one["type"] == "json_invalid":
-            problem = "the line is not valid JSON"
-        if one["type"] == "extra_forbidden":
-            problem = "there is no such field"
-        yield _build_error(number, problem, *one["loc"])
+    for one in error.errors(include_url=False, include_input=False):
+        yield _build_error(number, allowed_value(one), *one["loc"])
 
 
 def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:

@@ -27,7 +27,12 @@ from rag_assets.api.workspace_responses import (
     TreeReconciled,
 )
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
-from rag_assets.common.invalid_values import InvalidFields, invalid, validate_values
+from rag_assets.common.invalid_values import (
+    InvalidFields,
+    allowed_value,
+    invalid,
+    validate_values,
+)
 from rag_assets.ingest.sources.records import MAX_UUID_LENGTH, PAGE_UUID, ROOT
 from rag_assets.systems.workspace.page_table import PageEdit
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
@@ -266,7 +271,7 @@ async def write_tree(request: Request, workspace: WriterDependency) -> TreeLines
     """
     lines = _split_lines(await request.body(), most=MAX_LINES)
     workspace.backend.written.take(workspace.by, max(len(lines), 1))
-    names = request.app.state.description.names
+    names = request.app.state.description.names | {"op"}
 
     def write() -> TreeLines:
         edits: dict[int, PageEdit] = {}
@@ -384,7 +389,7 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
         except InvalidFields as error:
             first = error.errors[0]
             field = ".".join(map(str, first["loc"][1:2])) or "body"
-            raise invalid(field, f"line {number}: {first['msg']}") from None
+            raise invalid(field, f"line {number}: {allowed_value(first)}") from None
         if page.uuid in pages:
             raise invalid("uuid", f"line {number}: an earlier line contains the same page")
         pages[page.uuid] = page

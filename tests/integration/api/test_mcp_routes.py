@@ -193,6 +193,19 @@ def test_invalid_arguments_are_described_without_their_values(api: Api) -> None:
     assert "AKIA-SENT" not in result["content"][0]["text"]
 
 
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("tools/call", {}), ("tools/call", {"name": 1}), ("resources/list", {"cursor": 5})],
+)
+def test_request_with_invalid_params_gets_invalid_params_error(
+    api: Api, method: str, params: dict[str, Any]
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"Authorization": f"Bearer {api.token()}", **ACCEPT}
+    answer = api.client.post("/mcp", json=message, headers=headers).json()
+    assert answer["error"] == {"code": -32602, "message": "Invalid params"}
+
+
 def test_requests_are_counted_bounded_and_logged_as_others_are(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -208,6 +208,25 @@ def test_unsendable_identifiers_are_errors(id_: str) -> None:
         rag.put_record("page", "1", "half \ud800")
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_put_record_with_number_outside_json_is_not_sent(number: float) -> None:
+    with Client("https://rag.example", "t") as rag, pytest.raises(NotSent):
+        rag.put_record("page", "1", "text", metadata={"share": number})
+
+
+def test_handle_failure_of_illegal_header_is_not_sent() -> None:
+    illegal = httpx2.LocalProtocolError("Illegal header value b's3cret'")
+    with pytest.raises(NotSent) as refused:
+        handle_failure(CALL, illegal, 0.1)
+    assert "s3cret" not in refused.value.advice
+
+
+def test_query_without_words_is_refused_in_plain_text() -> None:
+    with Client("https://rag.example", "t") as rag, pytest.raises(Invalid) as refused:
+        rag.query(" ")
+    assert "query: it must contain a visible character" in str(refused.value)
+
+
 def test_an_answer_is_waited_for_longer_than_a_search() -> None:
     def silent(call: Call[Any], **given: Any) -> Any:
         return wanted(**given).build_request_arguments(call)["timeout"].read

@@ -121,6 +121,9 @@ def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
         "file:///etc/passwd",
         "https:///wiki.example",
         "https://bank.example@evil.example/",
+        "http://[::1",
+        "https://wiki.example:99999/4711",
+        "https://wiki.example:port/4711",
     ],
 )
 def test_and_none_of_another_source_or_that_runs_something(uri: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.common.invalid_values import InvalidFields, allowed_value
 from rag_assets.records.drafts import Draft, DraftBuilder
 from rag_assets.records.text_records import SOURCE_ID
 from rag_assets.systems.workspace.pulling import RecordType
@@ -294,7 +294,7 @@ def describe_row_problem(row: PulledRow, error: InvalidFields) -> SetAsideRow:
     field = path[0] if path else _ID
     column = {"source_id": _ID, "source_type": _ID}.get(str(field), str(field))
     within = ".".join(map(_format_step, path[1:]))
-    problem = str(first["msg"]).removeprefix("Value error, ")
+    problem = allowed_value(first)
     return SetAsideRow(row.source_id, column, f"{within}: {problem}" if within else problem)
 
 

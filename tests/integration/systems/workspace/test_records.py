@@ -531,6 +531,7 @@ def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
     assert gone["removed"] == 90
     assert counts(reconciled(site, fewer)) == (1, 0, 0)
     bad = site.client.post("/rag/reconcile", content='{"type": "page"}', headers=site.headers())
+    assert bad.json()["errors"] == [{"field": "id", "problem": "line 1: this field is needed"}]
     assert problem(bad) == (422, ["id"])
 
 

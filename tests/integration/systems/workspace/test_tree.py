@@ -451,6 +451,8 @@ def test_lines_put_and_change_pages_whatever_their_order(workspace: Workspace) -
     assert outcomes == ["done", "done", "invalid", "invalid", "unknown-page", "done", "invalid"]
     assert lines[1]["scope"] == "page:a"
     assert lines[2]["errors"][0]["field"] == "parent"
+    [moved] = workspace.put_lines([{"op": "move", "uuid": "a"}])
+    assert moved["errors"] == [{"field": "op", "problem": "op must be put or change"}]
     workspace.sync()
     assert found(workspace, Person("bob")) == {"marka"}
     assert found(workspace, ADA) == set()
@@ -503,6 +505,8 @@ def test_a_manifest_makes_the_tree_the_same_unless_too_much_would_go(workspace: 
     assert reconcile(few, apply=True, allow_deletes=True).json()["removed"] == 37
     orphan = reconcile([{"uuid": "p0", "parent": "unnamed"}])
     assert orphan.status_code == 422
+    [error] = reconcile([{"uuid": 5}]).json()["errors"]
+    assert error == {"field": "uuid", "problem": "line 1: it must be a string"}
 
 
 @pytest.mark.long

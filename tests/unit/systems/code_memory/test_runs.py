@@ -80,6 +80,24 @@ def test_a_line_that_is_no_event_is_told_by_its_number(line: bytes) -> None:
     assert "secret" not in problem
 
 
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        ({**CHANGE, "id": 1}, "it must be a string"),
+        ({**CHANGE, "id": "a/b"}, "it must begin with a letter or digit, and may contain only"),
+        ({**CHANGE, "summary": "a\0"}, "it must not contain the character U+0000"),
+        ({**CHANGE, "summary": "a" * 20_001}, "it is too long: 20000 characters at most"),
+        ({**CHANGE, "other": 1}, "there is no such field"),
+        ({"id": "1", "path": "a"}, "this field is needed"),
+    ],
+)
+def test_parse_events_of_invalid_field_names_its_allowed_values(
+    event: dict[str, Any], text: str
+) -> None:
+    [(_, problem)] = problems(lines(event))
+    assert problem.replace(",000", "000").startswith(f"line 1: {text}")
+
+
 def test_a_request_has_some_events_and_not_too_many() -> None:
     assert problems(b"\n \n") == [(("body", 1), "line 1: the request contains no event")]
     many = [{**CHANGE, "id": str(number)} for number in range(MOST_EVENTS + 1)]
