@@ -379,6 +379,7 @@ class CodeAnswers:
         message = f"{message} Alike: {', '.join(map(to_one_line, names))}" if names else message
         notes = _list_gap_notes(walks)
         notes += [_format_coverage_note(resolver, "0 uses")] if is_known else []
+        notes += resolver.describe_unread_routes() if first == ROUTE else []
         last = _get_last_name(name)
         if not last or is_known or first:
             return limit_lines([message], notes=notes)

@@ -12,6 +12,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
+from rag_assets.systems.code_memory.frameworks.definitions import load_all_frameworks
 from rag_assets.systems.code_memory.languages.tags import load_tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import to_one_line
@@ -43,6 +44,8 @@ _FILE_TYPES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
 _ANY: Final = "route:ANY "
 """Start of the names of routes for all methods."""
+_INTERPRETED: Final = frozenset({"php", "python"})
+"""Languages whose routes an interpreter reads."""
 _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 
@@ -175,6 +178,18 @@ class NameResolver:
         if unread:
             parts.append(f"not read for uses yet: {format_count(unread, 'file')}")
         return "; ".join(parts)
+
+    def describe_unread_routes(self) -> list[str]:
+        """Return notes on routes that are not known because no rules read them."""
+        frameworks = load_all_frameworks(self.tenant.own_frameworks_json)
+        reading = (one for one in frameworks if one.routes or one.pages or one.resources)
+        read = {language for one in reading for language in one.languages} | _INTERPRETED
+        counts = Counter(filter(None, map(_get_program_language, self._uris)))
+        unread = sorted((counts.keys() & load_tag_languages().keys()) - read)
+        notes = [f"routes are not read from files in {', '.join(unread)}"] if unread else []
+        if counts and not self.view.list_documents(["route"]):
+            notes.insert(0, "no route of this repository is known")
+        return notes
 
     def _find_exact_path(self, path: str) -> list[str]:
         uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]

@@ -61,7 +61,7 @@ end
 RUST = """
 fn follow() {
     sqlx::query!(
-        r#"select id, exists(select 1 from follow) "followed!" from "user" join article using (id)"#,
+        r#"select exists(select 1 from follow) "followed!" from "user" join article using (id)"#,
     );
     sqlx::query!("insert into \\"user\\" (id) values (1)");
     let other = r##"update "author" set name = "#a" from seats"##;
