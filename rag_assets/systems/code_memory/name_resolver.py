@@ -22,7 +22,9 @@ from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.names import (
+    ENV,
     FILE,
+    PACKAGE,
     TABLE,
     iter_route_endings,
     iter_route_spellings,
@@ -111,7 +113,15 @@ class NameResolver:
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]
         names = [node.name for node in self.find_definitions(name)]
-        return [*dict.fromkeys(names or self._list_names_in(self.find_files(name)))] or [name]
+        names = names or self._list_names_in(self.find_files(name))
+        return [*dict.fromkeys(names or self._find_external_names(name))] or [name]
+
+    def _find_external_names(self, name: str) -> list[str]:
+        """Return the environment variable and the package with this name that some file uses."""
+        named = [ENV + name, PACKAGE + name]
+        known = {node.name for one in named for node in self._find_exact(one)}
+        known.update(edge.target for edge in self.view.find_edges_of_names(named, "in").edges)
+        return [one for one in named if one in known]
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
