@@ -139,7 +139,7 @@ class CodeAnswers:
             return _NOTHING
         names = [
             *(resolver.find_tables(table) if table else ()),
-            *(resolver.find_start_names(symbol) if symbol else ()),
+            *(resolver.find_start_names(symbol, with_external=True) if symbol else ()),
             *(resolver.find_names_in_file(path) if path else ()),
         ]
         if path and not names and (below := resolver.list_files_below(path)):

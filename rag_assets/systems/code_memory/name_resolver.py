@@ -108,13 +108,19 @@ class NameResolver:
         inherited = self._find_inherited(name)
         return inherited or self._find_by_last_part(list_symbol_spellings(name))
 
-    def find_start_names(self, name: str) -> list[str]:
-        """Return the names of the nodes from which a walk for this name starts."""
+    def find_start_names(self, name: str, *, with_external: bool = False) -> list[str]:
+        """Return the names of the nodes from which a walk for this name starts.
+
+        Args:
+            with_external: whether the name may also be that of an environment variable or package.
+        """
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]
         names = [node.name for node in self.find_definitions(name)]
         names = names or self._list_names_in(self.find_files(name))
-        return [*dict.fromkeys(names or self._find_external_names(name))] or [name]
+        if with_external and not names:
+            names = self._find_external_names(name)
+        return [*dict.fromkeys(names)] or [name]
 
     def _find_external_names(self, name: str) -> list[str]:
         """Return the environment variable and the package with this name that some file uses."""
