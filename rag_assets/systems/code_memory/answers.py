@@ -50,7 +50,9 @@ from rag_assets.systems.code_memory.retrieval.walk import (
 )
 from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import (
+    ENV,
     FILE,
+    PACKAGE,
     TABLE,
     format_path_template,
     parse_request,
@@ -137,7 +139,7 @@ class CodeAnswers:
             return _NOTHING
         names = [
             *(resolver.find_tables(table) if table else ()),
-            *(resolver.find_start_names(symbol) if symbol else ()),
+            *(resolver.find_start_names(symbol, with_external=True) if symbol else ()),
             *(resolver.find_names_in_file(path) if path else ()),
         ]
         if path and not names and (below := resolver.list_files_below(path)):
@@ -153,6 +155,12 @@ class CodeAnswers:
         relations = dict.fromkeys(relation for walk in walks for relation in walk.relations)
         members = _add_members(resolver.view, start_nodes)
         uses = find_uses_of_nodes(resolver.view, members, stated=relations)
+        if symbol and all(one.startswith((ENV, PACKAGE)) for one in names):
+            uses = find_uses_of_word(resolver.view, _get_last_name(symbol))
+            stated = {(one.uri, one.line_start) for one in relations}
+            uses = replace(
+                uses, possible=tuple(o for o in uses.possible if (o.uri, o.line) not in stated)
+            )
         relations |= dict.fromkeys(one.relation for one in uses.certain)
         outside = [one for one in relations if not _is_internal(one, start_nodes)]
         possible = [one for one in uses.possible if not _is_internal(one.relation, start_nodes)]
@@ -379,6 +387,7 @@ class CodeAnswers:
         message = f"{message} Alike: {', '.join(map(to_one_line, names))}" if names else message
         notes = _list_gap_notes(walks)
         notes += [_format_coverage_note(resolver, "0 uses")] if is_known else []
+        notes += resolver.describe_unread_routes() if first == ROUTE else []
         last = _get_last_name(name)
         if not last or is_known or first:
             return limit_lines([message], notes=notes)

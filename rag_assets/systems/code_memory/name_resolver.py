@@ -12,6 +12,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
+from rag_assets.systems.code_memory.frameworks.definitions import load_all_frameworks
 from rag_assets.systems.code_memory.languages.tags import load_tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import to_one_line
@@ -21,7 +22,9 @@ from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.names import (
+    ENV,
     FILE,
+    PACKAGE,
     TABLE,
     iter_route_endings,
     iter_route_spellings,
@@ -43,6 +46,8 @@ _FILE_TYPES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
 _ANY: Final = "route:ANY "
 """Start of the names of routes for all methods."""
+_INTERPRETED: Final = frozenset({"php", "python"})
+"""Languages whose routes an interpreter reads."""
 _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 
@@ -103,12 +108,26 @@ class NameResolver:
         inherited = self._find_inherited(name)
         return inherited or self._find_by_last_part(list_symbol_spellings(name))
 
-    def find_start_names(self, name: str) -> list[str]:
-        """Return the names of the nodes from which a walk for this name starts."""
+    def find_start_names(self, name: str, *, with_external: bool = False) -> list[str]:
+        """Return the names of the nodes from which a walk for this name starts.
+
+        Args:
+            with_external: whether the name may also be that of an environment variable or package.
+        """
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]
         names = [node.name for node in self.find_definitions(name)]
-        return [*dict.fromkeys(names or self._list_names_in(self.find_files(name)))] or [name]
+        names = names or self._list_names_in(self.find_files(name))
+        if with_external and not names:
+            names = self._find_external_names(name)
+        return [*dict.fromkeys(names)] or [name]
+
+    def _find_external_names(self, name: str) -> list[str]:
+        """Return the environment variable and the package with this name that some file uses."""
+        named = [ENV + name, PACKAGE + name]
+        known = {node.name for one in named for node in self._find_exact(one)}
+        known.update(edge.target for edge in self.view.find_edges_of_names(named, "in").edges)
+        return [one for one in named if one in known]
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
@@ -175,6 +194,18 @@ class NameResolver:
         if unread:
             parts.append(f"not read for uses yet: {format_count(unread, 'file')}")
         return "; ".join(parts)
+
+    def describe_unread_routes(self) -> list[str]:
+        """Return notes on routes that are not known because no rules read them."""
+        frameworks = load_all_frameworks(self.tenant.own_frameworks_json)
+        reading = (one for one in frameworks if one.routes or one.pages or one.resources)
+        read = {language for one in reading for language in one.languages} | _INTERPRETED
+        counts = Counter(filter(None, map(_get_program_language, self._uris)))
+        unread = sorted((counts.keys() & load_tag_languages().keys()) - read)
+        notes = [f"routes are not read from files in {', '.join(unread)}"] if unread else []
+        if counts and not self.view.list_documents(["route"]):
+            notes.insert(0, "no route of this repository is known")
+        return notes
 
     def _find_exact_path(self, path: str) -> list[str]:
         uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]

@@ -242,6 +242,10 @@ def derive_by_framework_rules(
     return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
 
 
+_FUNCTIONS: Final = frozenset({"function", "method"})
+"""Roles of definitions that a wrapped handler may have."""
+
+
 class _Handlers:
     """The definitions of a repository by the last part of their names; finds handlers of routes."""
 
@@ -253,11 +257,36 @@ class _Handlers:
             if fact.symbol not in file.modules_by_name
         )
 
-    def find_node(self, route: FrameworkRoute) -> str:
-        """Return the node of a route's handler; "" unless exactly one definition matches."""
-        parts = [part for part in LAST_PARTS.split(route.handler) if part]
+    def find(self, route: FrameworkRoute) -> tuple[str, str]:
+        """Return the name of a route's handler as written, and its node.
+
+        The handler is the only function that its call wraps, else the called function. The node is
+        "" unless exactly one definition matches.
+        """
+        nodes = ((name, self._find_node(route, name, _FUNCTIONS)) for name in route.wrapped)
+        functions = [(name, node) for name, node in nodes if node]
+        if len(functions) > 1:
+            return route.handler, ""
+        if not functions and "" in route.wrapped:
+            return "", ""
+        return functions[0] if functions else (route.handler, self._find_node(route, route.handler))
+
+    def _find_node(
+        self, route: FrameworkRoute, name: str, roles: frozenset[str] = frozenset()
+    ) -> str:
+        """Return the only definition that a name in a route may mean; "" if there is none.
+
+        Args:
+            roles: roles that the definition may have; empty for all.
+        """
+        parts = [part for part in LAST_PARTS.split(name) if part]
         named = self._known.get(parts[-1], ()) if parts else ()
-        candidates = [c for c in named if c[0].language == route.file.language]
+        candidates = [
+            (file, fact)
+            for file, fact in named
+            if file.language == route.file.language
+            and (not roles or fact.values.get("role") in roles)
+        ]
         own = [c for c in candidates if c[0] is route.file]
         if route.handler_at >= 0:
             after = [c for c in own if c[1].end > route.handler_at]
@@ -308,12 +337,12 @@ def _merge_routes(
         if name in names:
             continue
         names.add(name)
-        target = handlers.find_node(route)
+        handler, target = handlers.find(route)
         labelled = {
             "methods": ", ".join(route.methods),
             "name": route.name,
             "framework": route.framework,
-            "handler": route.handler or "a function without a name",
+            "handler": handler or "a function without a name",
         }
         targets = [("routes_to", target)] if target else []
         targets += [("serves", ENDPOINT + format_endpoint(verb, path)) for verb in route.methods]

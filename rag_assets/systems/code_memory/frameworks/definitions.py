@@ -205,7 +205,8 @@ class TableRules(_Rules):
             folder.
         calls: calls with the table's name as their first argument.
         naming: how to derive a table name from a class name if the source states no table name:
-            `plural`, `snake`, `same`, or `app` after the label of the application; "" for no table.
+            `plural`, `snake`, `lower`, `same`, or `app` after the label of the application; "" for
+            no table.
     """
 
     bases: tuple[str, ...] = ()
@@ -218,7 +219,7 @@ class TableRules(_Rules):
     label: str = ""
     apps: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    naming: Literal["", "plural", "snake", "same", "app"] = ""
+    naming: Literal["", "plural", "snake", "lower", "same", "app"] = ""
     columns: ColumnRules | None = None
 
 

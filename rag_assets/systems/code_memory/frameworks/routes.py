@@ -32,6 +32,8 @@ from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 _MOST_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
+_MOST_WRAPPERS: Final = 8
+"""Maximum number of calls around a handler that are followed; further calls are ignored."""
 _LONGEST_PATH: Final = 400
 """Maximum characters of a path; a longer path is cut off."""
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
@@ -44,6 +46,8 @@ class FrameworkRoute:
     Attributes:
         handler: the handler's name as written; "" if it has none.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
+        wrapped: names in the call that returns the handler, such as `show` in `wrap(show)`; "" is a
+            function without a name.
     """
 
     methods: tuple[str, ...]
@@ -54,6 +58,7 @@ class FrameworkRoute:
     framework: str
     handler_at: int = -1
     name: str = ""
+    wrapped: tuple[str, ...] = ()
 
 
 @dataclass
@@ -124,10 +129,13 @@ class RouteReader:
             self._report_computed_path(file, fact)
             return
         verbs = [*self._iter_chained_methods(file, fact, routes)] if routes.verbs else []
+        wrapped = () if verbs else self._list_wrapped_names(file, fact, routes)
         for prefix in prefixes[:MOST_PREFIXES]:
             full = join_paths(str(prefix), path)
             for each, handler in verbs or [(methods, self._find_handler_name(file, fact, routes))]:
-                yield self._build_route(each, full, handler, (file, fact, -1))
+                route = self._build_route(each, full, handler, (file, fact, -1))
+                route.wrapped = wrapped
+                yield route
 
     def _build_route(
         self, methods: tuple[str, ...], path: str, handler: str, place: tuple[File, Fact, int]
@@ -209,6 +217,24 @@ class RouteReader:
                 return self._resources.get_action_in_block(file, fact, action_name)
             return f"{_find_controller(self._paths, file, fact, owner)}::{action_name}"
         return name if value[0] != "s" else ""
+
+    def _list_wrapped_names(self, file: File, fact: Fact, routes: RouteRules) -> tuple[str, ...]:
+        """Return the names in the call that returns a route's handler, and in calls within it.
+
+        One of them may be the handler: `show` in `check(log(show))` or in `show.bind(this)`. "" is
+        a function without a name.
+        """
+        value = find_argument(fact, routes.handler)
+        if value is not None and value[0] == "l" and value[1]:
+            value = value[1][-1]
+        names: list[str] = []
+        todo = [value] if value is not None and value[0] == "c" else []
+        for _ in range(_MOST_WRAPPERS):
+            call = file.find_call(todo.pop()) if todo else None
+            parts = [*call.values["arguments"], call.values.get("on", ["?"])] if call else []
+            names += [str(part[1]) if part[0] == "n" else "" for part in parts if part[0] in "nf"]
+            todo += [part for part in parts if part[0] == "c"]
+        return tuple(dict.fromkeys(names))
 
     def _iter_chained_methods(
         self, file: File, fact: Fact, routes: RouteRules

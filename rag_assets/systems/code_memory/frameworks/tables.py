@@ -579,8 +579,8 @@ def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str,
 
 
 def _build_table_name(model: str, naming: str) -> str:
-    if naming == "same":
-        return model
+    if naming in {"same", "lower"}:
+        return model if naming == "same" else model.lower()
     name = "_".join(_WORD.findall(model)).lower()
     if naming == "snake":
         return name

@@ -248,13 +248,17 @@ def _list_tables(text: str, end: int, symbol: str, found: re.Match[str]) -> list
 
 _TABLES: Final = re.compile(
     r"\b(?:extract|trim|substring|overlay)\s*\([^()]{0,200}?\bfrom\b"
-    r"|\b(?:from|join|into|update)\s+([`\"\[]?)([A-Za-z_][\w.]{0,63})",
+    r"|\b(?:from|join|into|update)\s+(\\?[`\"\[]{0,2})"
+    r"([A-Za-z_]\w{0,63}(?:\\?[`\"\]]{0,2}\.\\?[`\"\[]{0,2}[A-Za-z_]\w{0,63}){0,3})",
     re.IGNORECASE,
 )
-"""Matches the name of a table and the quotation mark before it.
+"""Matches the name of a table and the quotation marks before it.
 
-Both groups are empty for `extract(year from due)`, which names no table.
+The marks may be escaped or doubled, and a schema before the name has marks of its own. Both groups
+are empty for `extract(year from due)`, which names no table.
 """
+
+_MARKS_IN_NAME: Final = re.compile(r"[\\`\"\[\]]")
 
 _DEFINED_BY_WITH: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
 """Matches a name that `with … as (` defines, which is not a table."""
@@ -272,7 +276,8 @@ _VERBS: Final = (
     r"|(?:(?:inner|cross|(?:left|right|full)(?:\s+outer)?)\s+)?join\b"
 )
 _QUERY: Final = re.compile(
-    r"(?<!\\)(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
+    r"(?<!\\)(?P<quote>\"\"\"|'''|[\"'`]|<<[<~-]?[\"']?[A-Z][A-Z_]{1,30}\b[^\n]{0,80}\n)"
+    r"(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
     rf"(?:(?={_VERBS})|(?i:(?={_VERBS}))(?=[A-Z]{{4}}))"
 )
 """Matches the start of a query in a string; unlike a sentence, a query has keywords in one case."""
@@ -290,6 +295,14 @@ _STRINGS: Final = {
         r"(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}){0,20000}+", re.DOTALL
     ),
 }
+_VERBATIM: Final = re.compile(r'(?:[^"]|""){0,20000}+')
+"""Matches the content of a string of C# with the mark @, in which quotation marks are doubled."""
+_RAW: Final = re.compile(r"(?P<hashes>#{1,10})\"$")
+"""Matches the start of a raw string of Rust or Swift, which ends with as many hash signs."""
+_MARKER: Final = re.compile(r"[A-Z_]+")
+"""Matches the marker of a here document, such as `<<~SQL`."""
+_LONGEST_MARK: Final = 11
+"""Maximum number of characters before the content of a raw string."""
 _HOLE: Final = re.compile(r"\$?\{[^{}]*\}\.?|#\{[^{}]*\}\.?")
 """Matches a computed part of a template; a part before a dot is the schema of a table."""
 
@@ -310,9 +323,10 @@ def add_queries(text: str, reading: CodeText) -> CodeText:
 def list_tables_in_sql(query: str) -> list[str]:
     """Return the tables that a query names, without duplicates."""
     defined = {name.lower() for name in _DEFINED_BY_WITH.findall(query)}
+    named = ((quote, _MARKS_IN_NAME.sub("", name)) for quote, name in _TABLES.findall(query))
     tables = dict.fromkeys(
         name
-        for quote, name in _TABLES.findall(query)
+        for quote, name in named
         if name and name.lower() not in defined and (quote or name.lower() not in _NO_TABLES)
     )
     return [*tables]
@@ -339,10 +353,19 @@ def _iter_query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
 
 def _find_string_end(text: str, quote: str, start: int) -> int:
     """Return the offset after a string's content, at most _LONGEST characters after its start."""
-    if len(quote) > 1:
-        end = text.find(quote, start, start + _LONGEST)
-        return end if end >= 0 else min(len(text), start + _LONGEST)
-    content = _STRINGS[quote].match(text, start)
+    if quote.startswith("<<"):
+        marker = _MARKER.search(quote)
+        last = re.compile(rf"^[ \t]*+{marker[0] if marker else quote}\b", re.MULTILINE)
+        ending = last.search(text, start, start + _LONGEST)
+        return start if ending is None else ending.start()
+    raw = _RAW.search(text, max(0, start - _LONGEST_MARK), start)
+    closer = quote + raw["hashes"] if raw is not None else quote
+    if len(closer) > 1:
+        end = text.find(closer, start, start + _LONGEST)
+        if end >= 0 or len(quote) > 1:
+            return end if end >= 0 else min(len(text), start + _LONGEST)
+    is_verbatim = quote == '"' and text[start - 2 : start - 1] == "@"
+    content = (_VERBATIM if is_verbatim else _STRINGS[quote]).match(text, start)
     return start if content is None else content.end()
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.search import Retriever
+from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
+from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -129,6 +131,22 @@ def test_who_reads_a_setting_is_told_and_where_its_value_is_from(walker: Walker)
     assert into(walker, "config:PAGE_SIZE") == {
         ("configured_by", "shop.views.show", "config:PAGE_SIZE")
     }
+
+
+@pytest.mark.parametrize("name", ["BILLING_VAT", "env:BILLING_VAT"])
+def test_name_of_a_variable_leads_to_its_uses_and_mentions(
+    walker: Walker, driver: Driver, name: str
+) -> None:
+    session = driver.session
+    reader = DocumentReader(session.catalog, session.store)
+    config = session.embedders.tenant(session.catalog.tenants.get(TENANT))
+    lines = CodeAnswers(reader, config, Caller()).what_touches(symbol=name).splitlines()
+    stated = lines[: next(at for at, line in enumerate(lines) if line.startswith("possibly "))]
+    assert {line.split()[0] for line in stated if line.startswith("  ")} == {
+        "config/billing.php:3",
+        "shop/settings.py:4",
+    }
+    assert "  .env.example:2  mentions  BILLING_VAT" in lines
 
 
 def test_words_of_people_are_no_settings(walker: Walker) -> None:

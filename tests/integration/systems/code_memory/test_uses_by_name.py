@@ -273,6 +273,13 @@ def test_impact_of_a_csharp_interface_finds_calls_and_types(about: CodeAnswers) 
     assert "_orders.Submit" in touches
 
 
+def test_unknown_route_states_in_which_languages_routes_are_not_read(about: CodeAnswers) -> None:
+    lines = about.who_serves("GET /nowhere").splitlines()
+    unread = next(line for line in lines if line.startswith("routes are not read from files in "))
+    assert "kotlin" in unread
+    assert "ruby" not in unread
+
+
 def test_impact_of_a_kotlin_method_names_the_only_definition(about: CodeAnswers) -> None:
     certain, _ = parts(about.impact_of(symbols=["OrderRepo::lookupOrder"]))
     assert "kt/Service.kt:3  Service::total" in certain

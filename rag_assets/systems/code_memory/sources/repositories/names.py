@@ -33,6 +33,8 @@ _BY_SUFFIX: Final[Mapping[str, str]] = {
     # Suffixes that Drupal and older applications use.
     **dict.fromkeys(("inc", "install", "module", "phtml", "theme"), _PHP),
 }
+_SCRIPT: Final = re.compile(r"(?i)(?:^|/)(?:s?bin|exe|scripts?|hooks|\.husky)/(?:[^/]+/)*[^./]+$")
+"""Matches files without a suffix in folders of scripts."""
 _TEMPLATE = "text/x-template"
 _TEMPLATE_FOLDER: Final = re.compile(
     r"(?i)(?:^|/)_?(?:templates?|views?|layouts?|partials?|includes?|components?|themes?|src|app|lib)/"
@@ -48,4 +50,8 @@ def find_repository_type(path: str) -> str | None:
     if media_type is not None:
         return media_type
     name = path.rpartition("/")[2].lower()
-    return _BY_NAME.get(name) or _BY_SUFFIX.get(name.rpartition(".")[2] if "." in name else "")
+    if (named := _BY_NAME.get(name)) is not None:
+        return named
+    if _SCRIPT.search(path) is not None:
+        return PLAIN
+    return _BY_SUFFIX.get(name.rpartition(".")[2] if "." in name else "")

@@ -47,6 +47,34 @@ class Report
   end
 end
 """
+RUBY_HERE = """
+class Report
+  def drop
+    execute(<<~SQL.squish)
+      DELETE FROM reports
+      WHERE owner = "none" AND id IN (SELECT id FROM drafts)
+    SQL
+    log "update the menus"
+  end
+end
+"""
+RUST = """
+fn follow() {
+    sqlx::query!(
+        r#"select exists(select 1 from follow) "followed!" from "user" join article using (id)"#,
+    );
+    sqlx::query!("insert into \\"user\\" (id) values (1)");
+    let other = r##"update "author" set name = "#a" from seats"##;
+}
+"""
+CSHARP = """
+class Store {
+    void Load() {
+        db.Query(@"SELECT * FROM ""Users"" u JOIN ""sales"".""Orders"" o ON o.Id = u.Id");
+        db.Query("SELECT * FROM [dbo].[Lines] JOIN dbo.[Parts] ON true");
+    }
+}
+"""
 
 
 @pytest.mark.parametrize(
@@ -67,8 +95,21 @@ end
         ),
         (GO, "go", "go", {(":store.Store.Owners", "owners")}),
         (RUBY, "ruby", "none", {("", "reports")}),
+        (RUBY_HERE, "ruby", "none", {("", "reports"), ("", "drafts")}),
+        (
+            RUST,
+            "rust",
+            "rust",
+            {(":follow", name) for name in ("follow", "user", "article", "author", "seats")},
+        ),
+        (
+            CSHARP,
+            "csharp",
+            "none",
+            {("", name) for name in ("Users", "Orders", "Lines", "Parts")},
+        ),
     ],
-    ids=["typescript", "python", "go", "ruby"],
+    ids=["typescript", "python", "go", "ruby", "ruby-here", "rust", "csharp"],
 )
 def test_queries_name_their_tables(
     text: str, language: str, names: str, expected: set[tuple[str, str]]

@@ -29,6 +29,8 @@ from tests.repositories import MadeRepository, listed
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
 OUT = {
+    "bin/tool": ("binary", b"\x7fELF\0"),
+    "app/deploy": ("not-included", b"#!/bin/sh\n"),
     "public/photo.png": ("not-included", b"\x89PNG\0"),
     "vendor/lib/a.php": ("vendored", b"<?php\n"),
     "public/js/jquery.js": ("vendored", b"x\n"),
@@ -46,6 +48,8 @@ OUT = {
     "raw.yaml": ("binary", b"a: 1\n"),
 }
 IN = {
+    "bin/deploy": b"#!/bin/sh\nrelease_ledger\n",
+    "tools/scripts/nightly/Run": b"#!/usr/bin/env ruby\nputs 1\n",
     "app/app.py": b"# Do not edit the plan.\nx = 1\n",
     "vendor/own/b.php": b"<?php\n",
     "docs/static/guide.md": b"# Guide\n",
