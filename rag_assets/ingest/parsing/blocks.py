@@ -73,6 +73,28 @@ def format_row(cells: Sequence[str]) -> str:
     return " | ".join(cells).rstrip(" |")
 
 
+def add_cell(cells: list[str], text: str, columns: int, width: int) -> None:
+    """Append a cell that spans several columns, then empty cells up to the width of the table."""
+    cells.append(text)
+    cells += [""] * min(columns - 1, width - len(cells))
+
+
+_POWER = re.compile(r"[+\-\u2212\u2013]?[0-9]{1,6}\s*")
+_LAST_CHARACTERS = 8
+
+
+def get_power_mark(before: Sequence[str], raised: str) -> str:
+    """Return "^" if a raised text is a power of the number before it, as 6 is in 10^6; else "".
+
+    Args:
+        before: the parts of the line up to the raised text.
+    """
+    if not _POWER.fullmatch(raised):
+        return ""
+    last = "".join(before[-_LAST_CHARACTERS:])[-1:]
+    return "^" if last.isdecimal() else ""
+
+
 def get_repeated_text(cell: str) -> str:
     """Return a short cell, to be repeated in further rows; "" for a long one."""
     return cell if len(cell) <= _MAX_REPEATED_LENGTH else ""

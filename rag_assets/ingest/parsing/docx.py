@@ -18,10 +18,12 @@ from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Piece,
+    add_cell,
     assemble,
     clean,
     find_first_title,
     format_row,
+    get_power_mark,
     get_repeated_text,
     limit_pieces,
     shorten_heading,
@@ -46,6 +48,7 @@ LEFT_OUT = frozenset(
 _RUN, _PROPERTIES, _HIDDEN = f"{W}r", f"{W}rPr", f"{W}vanish"
 _TEXTS = frozenset({f"{W}t", f"{_M}t"})
 _SYMBOL = f"{W}sym"
+_ALIGNMENT, _EXPONENT, _DENOMINATOR = f"{W}vertAlign", f"{_M}sup", f"{_M}den"
 _CHARACTERS = {
     f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-",
 }  # fmt: skip
@@ -102,7 +105,19 @@ def _collect(node: _Element, inline: Inline) -> None:
         elif tag == TEXT_BOX:
             inline.boxes.append(child)
         else:
+            inline.texts.append(_get_separator(child, inline))
             _collect(child, inline)
+
+
+def _get_separator(node: _Element, inline: Inline) -> str:
+    """Return "^" before a power, "/" before a denominator, and otherwise nothing."""
+    if node.tag == _DENOMINATOR:
+        return "/"
+    if node.tag == _RUN:
+        is_raised = _get_value(node.find(f"{_PROPERTIES}/{_ALIGNMENT}")) == "superscript"
+    else:
+        is_raised = node.tag == _EXPONENT
+    return get_power_mark(inline.texts, "".join(node.itertext(*_TEXTS))) if is_raised else ""
 
 
 def _is_hidden(run: _Element) -> bool:
@@ -426,15 +441,20 @@ class _DocxReader:
         yield Piece("table", "\n".join(self._iter_lines(rows)))
 
     def _iter_lines(self, rows: list[list[_Element]]) -> Iterator[str]:
-        """Yield each row of a table as a line; a cell is repeated in each row that it spans."""
+        """Yield each row of a table as a line; a cell is repeated in each row that it spans.
+
+        A cell that spans several columns is followed by empty cells.
+        """
         above: dict[int, str] = {}
+        width = min(max(map(len, rows), default=0), _MAX_COLUMNS)
         for row in rows:
             column = 0
             cells: list[str] = []
             for cell in row:
                 span, continues = _read_merging(cell)
-                cells.append(above.get(column, "") if continues else self._format_cell(cell))
-                above[column] = get_repeated_text(cells[-1])
+                text = above.get(column, "") if continues else self._format_cell(cell)
+                add_cell(cells, text, span, width)
+                above[column] = get_repeated_text(text)
                 column += span
             if any(cells):
                 yield format_row(cells)

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.blocks import (
     Piece,
+    add_cell,
     assemble,
     clean,
     clean_property_title,
     find_first_title,
     format_row,
+    get_power_mark,
     get_repeated_text,
     limit_pieces,
     shorten_heading,
@@ -37,7 +39,8 @@ _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,400}?(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""",
     re.IGNORECASE,
 )
-_FALLBACK = "cp1252"  # the encoding that browsers assume if a page declares none
+WESTERN = "cp1252"
+"""The encoding that browsers assume if a page declares none."""
 # Encodings that browsers use instead of the declared one, since pages often declare a wrong one.
 _REPLACED_ENCODINGS = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
@@ -51,7 +54,8 @@ _READABLE = re.compile(
 _HIDDEN_TAGS = frozenset({
     "script", "style", "noscript", "template", "head", "title", "meta", "link", "nav",
     "iframe", "object", "embed", "applet", "canvas", "audio", "video", "svg", "map", "button",
-    "select", "datalist", "input", "textarea", "dialog", "rp", "rt",
+    "select", "datalist", "input", "textarea", "dialog", "rp", "rt", "annotation",
+    "annotation-xml",
 })  # fmt: skip
 _HIDDEN_ROLES = frozenset({"navigation", "menu", "menubar", "toolbar", "search", "dialog"})
 _HIDDEN_STYLE = re.compile(
@@ -76,20 +80,24 @@ def decode_page(data: bytes, limits: ParseLimits) -> str:
     return decode_text(data, limits)
 
 
+def find_encoding(declared: str) -> str | None:
+    """Return the encoding to use for a declared one, as browsers do; None if it is unknown."""
+    try:
+        name = codecs.lookup(declared).name
+    except (LookupError, UnicodeError, ValueError):
+        return None
+    name = _REPLACED_ENCODINGS.get(name, name)
+    return name if _READABLE.fullmatch(name) else None
+
+
 def _detect_encoding(data: bytes) -> str:
     match = _CHARSET.search(data[:_CHARSET_WITHIN])
-    if match is not None:
-        try:
-            name = codecs.lookup(match[1].decode("ascii")).name
-        except (LookupError, UnicodeDecodeError, ValueError):
-            name = ""
-        name = _REPLACED_ENCODINGS.get(name, name)
-        if _READABLE.fullmatch(name):
-            return name
+    if match is not None and (name := find_encoding(match[1].decode("latin-1"))) is not None:
+        return name
     try:
         data.decode()
     except UnicodeDecodeError:
-        return _FALLBACK
+        return WESTERN
     return "utf-8"
 
 
@@ -143,10 +151,26 @@ def _flatten(element: _Element, without: frozenset[str], parts: list[str]) -> No
     for child in element:
         if child.tag not in without and is_visible(child):
             apart = child.tag in BLOCKS or child.tag == "br"
-            parts.append(" " if apart else "")
+            parts.append(" " if apart else _get_separator(child, parts))
             _flatten(child, without, parts)
             parts.append(" " if apart else "")
         parts.append(child.tail or "")
+
+
+def _get_separator(element: _Element, before: list[str]) -> str:
+    """Return what an inline element needs before it, so that no two numbers become one.
+
+    This is "^" before a power, "/" before a denominator, a blank before the number of a note (a
+    link), and otherwise nothing.
+    """
+    above = element.getparent()
+    if above is not None and above.tag == "mfrac":
+        return "/" if element.getprevious() is not None else ""
+    is_raised = element.tag == "sup" or (
+        above is not None and above.tag == "msup" and element.getprevious() is not None
+    )
+    mark = get_power_mark(before, "".join(element.itertext())) if is_raised else ""
+    return " " if mark and next(element.iter("a"), None) is not None else mark
 
 
 def get_preformatted_text(element: _Element) -> str:
@@ -171,6 +195,7 @@ _LISTS = frozenset({"ul", "ol", "dir"})
 _STRUCTURED = (*_HEADINGS, "table", "pre")  # elements that cannot be on a line of a list or table
 _LINE_BREAK = "\x1e"  # occurs in no text; tells line breaks from line ends in the source
 _MAX_SPAN = 1_000
+_MAX_DIGITS = 9
 
 
 class _SpanningCell(NamedTuple):
@@ -248,6 +273,7 @@ class _PageReader:
             elif tag in BLOCKS:
                 self.read(child)
             else:
+                self._buffer.append(_get_separator(child, self._buffer))
                 self._read_content(child)
             self._buffer.append(child.tail or "")
 
@@ -281,7 +307,9 @@ class _PageReader:
             self.read(element)
             return
         marks = {"dt": "- ", "dd": "  "}
-        entries = ((e.tag, get_flat_text(e)) for e in element.iter(*marks) if is_visible(e))
+        # An entry may contain others: libxml2 does not close <dd>, and definitions may be nested.
+        inner = frozenset(marks)
+        entries = ((e.tag, get_flat_text(e, inner)) for e in element.iter(*marks) if is_visible(e))
         self._add("list", "\n".join(marks[tag] + text for tag, text in entries if text))
 
     def _add_table(self, element: _Element) -> None:
@@ -297,17 +325,22 @@ class _PageReader:
 
 def _iter_items(element: _Element, indent: str) -> Iterator[str]:
     """Yield each item of a list on a line, with nested items indented below it."""
-    number = 0
+    number = _parse_number(element, "start", 1) - 1
     for child in element:
         if child.tag in _LISTS:
             yield from _iter_items(child, indent + "  ")
         elif is_visible(child):
-            number += 1
+            number = _parse_number(child, "value", number + 1)
             marker = f"{number}." if element.tag == "ol" else "-"
             if text := get_flat_text(child, _LISTS):
                 yield f"{indent}{marker} {text}"
             for inner in _iter_inner_lists(child):
                 yield from _iter_items(inner, indent + "  ")
+
+
+def _parse_number(element: _Element, attribute: str, default: int) -> int:
+    value = element.get(attribute, "").strip()[:_MAX_DIGITS]
+    return int(value) if value.isdecimal() else default
 
 
 def _iter_inner_lists(element: _Element) -> Iterator[_Element]:
@@ -331,22 +364,27 @@ def _iter_cells(row: _Element) -> Iterator[_Element]:
 
 
 def _iter_lines(rows: list[list[_Element]]) -> Iterator[str]:
-    """Yield each row of a table as a line; a cell is repeated in each row that it spans."""
+    """Yield each row of a table as a line; a cell is repeated in each row that it spans.
+
+    A cell that spans several columns is followed by empty cells, so that the next cells keep their
+    columns.
+    """
     spanning: dict[int, _SpanningCell] = {}
+    width = min(max(map(len, rows), default=0), _MAX_SPAN)
     for row in rows:
         cells: list[str] = []
         column = 0
         for cell in (*row, None):
             while (above := spanning.pop(column, None)) is not None:
-                cells.append(above.text)
+                add_cell(cells, above.text, above.columns, width)
                 if above.rows > 1:
                     spanning[column] = above._replace(rows=above.rows - 1)
                 column += above.columns
             if cell is not None:
-                cells.append(get_flat_text(cell))
-                columns = _parse_span(cell, "colspan")
+                text, columns = get_flat_text(cell), _parse_span(cell, "colspan")
+                add_cell(cells, text, columns, width)
                 if (more := _parse_span(cell, "rowspan") - 1) > 0:
-                    spanning[column] = _SpanningCell(get_repeated_text(cells[-1]), more, columns)
+                    spanning[column] = _SpanningCell(get_repeated_text(text), more, columns)
                 column += columns
         yield clean(format_row(cells))
 

@@ -25,7 +25,7 @@ from rag_assets.ingest.parsing.blocks import (
     shorten_heading,
 )
 from rag_assets.ingest.parsing.detection import detect
-from rag_assets.ingest.parsing.html import decode_page, read_page
+from rag_assets.ingest.parsing.html import WESTERN, decode_page, find_encoding, read_page
 from rag_assets.ingest.parsing.media_types import EML, find_media_type
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -56,7 +56,21 @@ class MailPart:
 
 def read_header(message: Message, name: str) -> str:
     """Return a header on one line, decoded and cut at a reasonable length; "" if missing."""
-    return decode_header_value(str(message.get(name, "")))
+    value = str(message.get(name, ""))
+    if not value.isascii() and (raw := _find_raw_header(message, name)) is not None:
+        value = raw
+    return decode_header_value(value)
+
+
+def _find_raw_header(message: Message, name: str) -> str | None:
+    """Return a header that contains bytes instead of encoded words, which are usually UTF-8."""
+    for key, value in message.raw_items():
+        if key.lower() == name.lower():
+            data = str(value).encode("ascii", "surrogateescape")
+            with suppress(UnicodeDecodeError):
+                return data.decode()
+            return data.decode(WESTERN)
+    return None
 
 
 def decode_header_value(value: str) -> str:
@@ -86,12 +100,17 @@ def read_content(message: Message) -> bytes:
 
 
 def decode_part(message: Message) -> str:
-    """Return the text of a part, in its declared encoding; UTF-8 if it declares no encoding."""
+    """Return the text of a part, in its declared encoding.
+
+    Without a known one, decode it as UTF-8, or else as Windows-1252.
+    """
     data = read_content(message)
+    if (encoding := find_encoding(get_charset(message) or "")) is not None:
+        return data.decode(encoding, "replace")
     try:
-        return data.decode(get_charset(message) or "utf-8", "replace")
-    except LookupError:
-        return data.decode("utf-8", "replace")
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(WESTERN, "replace")
 
 
 def get_charset(message: Message) -> str | None:
@@ -207,6 +226,8 @@ class _MailReader:
             yield from self.iter_pieces(part.message, _ATTACHED_LEVEL + 1)
             return
         data = read_content(part.message)
+        if part.message.get_content_maintype() == "text" and get_charset(part.message):
+            data = decode_part(part.message).encode()
         try:
             kind = detect(data, find_media_type(part.name) or part.message.get_content_type())
             if kind == EML:

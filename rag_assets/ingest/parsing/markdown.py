@@ -82,6 +82,11 @@ def is_table_rule(line: str) -> bool:
 
 _FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _FRONT_MATTER_LINES = 1_000
+# The first setting: a key, YAML's flow mapping, or a table of TOML.
+_FIRST_SETTINGS = {
+    "---": re.compile(r"[\w\"'][^:\n]{0,80}:(?:\s|$)|\{"),
+    "+++": re.compile(r"[\w\"'][^=\n]{0,80}=|\["),
+}
 _COMMENT = ("<!--", "-->")
 _RAW_BEGINS = re.compile(r"(?i) {0,3}<(?:pre|script|style|textarea)(?=[\s>]|$)")
 _RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
@@ -153,8 +158,9 @@ class MarkdownParser:
         return "table", self._skip_table if self._is_table_start(self._at) else None
 
     def _skip_front_matter(self) -> bool:
-        ends = _FRONT_MATTER_ENDS.get(self._lines[0].text.rstrip()) if self._lines else None
-        if ends is None:
+        mark = self._lines[0].text.rstrip() if self._lines else ""
+        ends = _FRONT_MATTER_ENDS.get(mark)
+        if ends is None or not self._has_settings(mark):
             return False
         title = None
         for number, line in enumerate(self._lines[1:_FRONT_MATTER_LINES], start=1):
@@ -164,6 +170,13 @@ class MarkdownParser:
                 return True
             title = title or _find_front_title(line.text)
         return False
+
+    def _has_settings(self, mark: str) -> bool:
+        """Return whether settings follow the first line, and not text below a thematic break."""
+        following = (line.text for line in self._lines[1:_FRONT_MATTER_LINES] if not line.is_blank)
+        first = next((text for text in following if not text.startswith("#")), "")
+        ends = _FRONT_MATTER_ENDS[mark]
+        return first.rstrip() in ends or _FIRST_SETTINGS[mark].match(first) is not None
 
     def _skip_fence(self) -> None:
         opening = find_fence_opening(self._lines[self._at].text)

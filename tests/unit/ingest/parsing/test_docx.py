@@ -248,3 +248,28 @@ def test_the_strict_form_of_the_format_is_read() -> None:
 def test_a_document_without_text_is_rejected() -> None:
     with pytest.raises(DocumentRejected, match="the document contains no text"):
         parsed(lambda d: d.add_paragraph(" "))
+
+
+def test_cells_that_span_columns_keep_the_next_cells_in_their_columns() -> None:
+    def build(document: Any) -> None:
+        table = document.add_table(rows=2, cols=4)
+        for number, name in enumerate(["Plan", "Q1", "Q2", "Total"]):
+            table.cell(0, number).text = name
+        table.cell(1, 0).text, table.cell(1, 3).text = "Sparrow", "700"
+        table.cell(1, 1).merge(table.cell(1, 2)).text = "not offered"
+
+    assert lines(parsed(build)) == [
+        ("table", "Plan | Q1 | Q2 | Total\nSparrow | not offered |  | 700"),
+    ]  # fmt: skip
+
+
+def test_a_number_and_its_power_or_denominator_do_not_become_one_number() -> None:
+    math = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+    raised = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>{}</w:t></w:r>'
+    result = body(
+        f"<w:p><w:r><w:t>10</w:t></w:r>{raised.format(6)}<w:r><w:t> on 1</w:t></w:r>"
+        f"{raised.format('st')}</w:p><w:p {math}><m:f><m:num><m:r><m:t>12</m:t></m:r></m:num>"
+        "<m:den><m:r><m:t>34</m:t></m:r></m:den></m:f><m:r><m:t>+</m:t></m:r><m:sSup><m:e><m:r>"
+        "<m:t>10</m:t></m:r></m:e><m:sup><m:r><m:t>6</m:t></m:r></m:sup></m:sSup></w:p>"
+    )
+    assert [text for _, text in lines(result)] == ["10^6 on 1st", "12/34+10^6"]

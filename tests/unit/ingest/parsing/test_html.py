@@ -147,3 +147,46 @@ def test_a_long_cell_that_spans_rows_is_read_once() -> None:
 def test_a_page_without_text_is_rejected() -> None:
     with pytest.raises(DocumentRejected, match="no text that a reader would see"):
         read("<img src=x alt=y>")
+
+
+def test_cells_that_span_columns_keep_the_next_cells_in_their_columns() -> None:
+    result = read(
+        "<table><tr><th>Plan<th>Q1<th>Q2<th>Total<tr><td>Sparrow<td colspan=2>not offered<td>700"
+        "<tr><td rowspan=2 colspan=2>Falcon<td>8<td>9<tr><td>6<td>7</table>"
+    )
+    [(kind, text)] = lines(result)
+    assert (kind, text.splitlines()) == (
+        "table",
+        ["Plan | Q1 | Q2 | Total", "Sparrow | not offered |  | 700", "Falcon |  | 8 | 9",
+         "Falcon |  | 6 | 7"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("10<sup>6</sup> units, 2<sup>-3</sup>", "10^6 units, 2^-3"),
+        ("CO<sub>2</sub>, 5 m<sup>2</sup>, the 1<sup>st</sup>", "CO2, 5 m2, the 1st"),
+        ("since 2019<sup><a href='#n'>5</a></sup>", "since 2019 5"),
+        ("<math><mfrac><mn>12</mn><mn>34</mn></mfrac></math>", "12/34"),
+        ("<math><msup><mn>10</mn><mn>6</mn></msup></math>", "10^6"),
+        ("<math><mi>E</mi><annotation encoding='application/x-tex'>E_0</annotation></math>", "E"),
+    ],
+)
+def test_a_number_and_its_power_or_denominator_do_not_become_one_number(
+    source: str, text: str
+) -> None:
+    assert lines(read(f"<p>{source}")) == [("paragraph", text)]
+    assert lines(read(f"<ul><li>{source}</ul>")) == [("list", f"- {text}")]
+
+
+def test_definitions_within_definitions_are_read_once() -> None:
+    result = read("<dl><dt>pump<dd>moves water<dd>needs oil<dl><dt>oil<dd>grade 4</dl></dl>")
+    assert lines(result) == [
+        ("list", "- pump\n  moves water\n  needs oil\n- oil\n  grade 4"),
+    ]  # fmt: skip
+
+
+def test_list_items_keep_the_numbers_that_the_page_sets() -> None:
+    result = read("<ol start=5><li>five<li>six<li value=9>nine<li>ten</ol>")
+    assert lines(result) == [("list", "5. five\n6. six\n9. nine\n10. ten")]

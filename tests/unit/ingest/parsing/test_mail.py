@@ -142,3 +142,33 @@ def test_of_very_many_attachments_the_first_are_read_and_the_others_named() -> N
     assert "text of 99" in result.text
     assert "text of 100" not in result.text
     assert result.text.endswith("Attachments not read: 100.txt, 101.txt, 102.txt")
+
+
+@pytest.mark.parametrize(
+    ("declared", "data", "text"),
+    [
+        ("iso-8859-1", "Preis 5 € – „Angebot“".encode("cp1252"), "Preis 5 € – „Angebot“"),
+        ("gb2312", "朱镕基".encode("gbk"), "朱镕基"),
+        ("us-ascii", "Mühle".encode("cp1252"), "Mühle"),
+        ("x-unknown", "Mühle".encode("cp1252"), "Mühle"),
+        ("x-unknown", "Mühle".encode(), "Mühle"),
+    ],
+)
+def test_a_body_is_decoded_as_mail_programs_do(declared: str, data: bytes, text: str) -> None:
+    kind = f"Content-Type: text/plain; charset={declared}\n\n".encode()
+    assert lines(parse(b"From: a\nSubject: s\nMessage-ID: m\n" + kind + data, EML))[-1] == (
+        "paragraph", text,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_a_subject_without_encoded_words_is_read(encoding: str) -> None:
+    data = "From: Zoë\nSubject: Büro\nMessage-ID: m\n\nText".encode(encoding)
+    result = parse(data, EML)
+    assert (result.title, lines(result)[1]) == ("Büro", ("paragraph", "From: Zoë"))
+
+
+def test_an_attached_text_is_read_in_its_declared_encoding() -> None:
+    made = message()
+    made.add_attachment("Mühle am Bach\n", filename="n.txt", charset="iso-8859-1")
+    assert lines(read(made))[-1] == ("paragraph", "Mühle am Bach")

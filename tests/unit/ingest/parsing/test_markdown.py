@@ -262,3 +262,19 @@ def test_blocks_of_documents_are_those_of_another_parser() -> None:
         blocks = parse_markdown(text).blocks
         lines = {(b.kind, text.count("\n", 0, b.start)) for b in blocks}
         assert {line for line in lines if line[0] in kind_of.values()} == expected, file
+
+
+@pytest.mark.parametrize("first", ["Just a remark", "- an item", "[a link](x.md)", "Wait, why?"])
+def test_text_between_thematic_breaks_is_not_front_matter(first: str) -> None:
+    read = kinds(f"---\n{first}\n\n---\n\nafter")
+    assert "front_matter" not in [kind for kind, _ in read]
+    assert any(first in text for _, text in read)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["---\ntitle: A\n---", "---\n# remark\n\n'a key': 1\n---", "---\n{title: A}\n...", "---\n---",
+     '+++\ntitle = "A"\n+++', "+++\n[params]\na = 1\n+++"],
+)  # fmt: skip
+def test_settings_are_front_matter(settings: str) -> None:
+    assert kinds(f"{settings}\ntext")[0] == ("front_matter", settings)

@@ -138,3 +138,20 @@ def test_a_presentation_of_pictures_is_rejected() -> None:
 
     with pytest.raises(DocumentRejected, match="no text on any visible slide"):
         parse(slides(build))
+
+
+def test_merged_cells_keep_columns_and_powers_stay_apart_from_their_base() -> None:
+    def build(deck: Any) -> None:
+        slide = deck.slides.add_slide(deck.slide_layouts[BLANK])
+        table = slide.shapes.add_table(2, 4, 0, 0, 9, 9).table
+        for number, name in enumerate(["Plan", "Q1", "Q2", "Total"]):
+            table.cell(0, number).text = name
+        table.cell(1, 1).merge(table.cell(1, 2))
+        table.cell(1, 1).text, table.cell(1, 3).text = "not offered", "10"
+        power = table.cell(1, 3).text_frame.paragraphs[0].add_run()
+        power.text = "6"
+        power.font._element.set("baseline", "30000")
+
+    assert lines(parse(slides(build)))[1:] == [
+        ("table", "Plan | Q1 | Q2 | Total\n | not offered |  | 10^6"),
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rag_assets.privacy.secrets.names import find_value_kind
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
 VALUE = "Zq7krh" + "H+J6bw"
@@ -142,3 +143,20 @@ def test_a_key_is_found_without_its_name(scanner: SecretScanner, notation: str) 
 )
 def test_sentences_about_credentials_are_not_found(scanner: SecretScanner, line: str) -> None:
     assert [line[span.start : span.end] for span in scanner.scan(line)] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["كلمة المرور", "كلمة السر", "رمز عبور", "گذرواژه", "סיסמה", "הסיסמה", "पासवर्ड", "รหัสผ่าน",
+     "Mật khẩu", "Kata sandi", "Κωδικός πρόσβασης"],
+)  # fmt: skip
+def test_a_password_is_found_by_its_name_in_further_scripts(
+    scanner: SecretScanner, name: str
+) -> None:
+    text = f"{name}: Qw7!xPz92k"
+    assert [text[span.start : span.end] for span in scanner.scan(text)] == ["Qw7!xPz92k"]
+
+
+@pytest.mark.parametrize("name", ["कूटशब्द", "Xuất khẩu", "كلمة", "ผ่าน", "Κωδικός πελάτη"])
+def test_words_that_share_a_part_with_the_name_of_a_password_announce_nothing(name: str) -> None:
+    assert find_value_kind(name) is None

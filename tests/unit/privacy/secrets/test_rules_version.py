@@ -54,8 +54,8 @@ class Pinned(NamedTuple):
 
 
 PINNED = Pinned(
-    "4+kingfisher-1.5.0",
-    tables="2c03870bef61847f",
+    "5+kingfisher-1.5.0",
+    tables="97979637800ee974",
     corpus="3e4689274966a401",
     findings="fe7b4502bad65153",
 )

@@ -200,3 +200,14 @@ SAMPLE = (
 def test_terms_that_entries_have_do_not_change_without_another_version() -> None:
     terms = "\n".join(compute_lexical_terms(SAMPLE, analysis) for analysis in ANALYSES)
     assert (TERMS_VERSION, sha256_hex(terms.encode())[:16]) == (3, "954a553389b0297a")
+
+
+@pytest.mark.parametrize(
+    ("question", "analysis"),
+    [("می\u200cخواهم", "fa"), ("کتاب\u200cها را", "fa"), ("Vereins\u00adsatzung", "de")],
+)
+def test_a_joiner_within_a_word_of_a_question_does_not_split_it(
+    question: str, analysis: str
+) -> None:
+    entry = set(compute_lexical_terms(question, analysis).split())
+    assert parse_query_words(question, (analysis,)).forms <= entry
