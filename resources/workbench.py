@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -116,20 +115,17 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         guard: Callable[[], None],
         log: Callable[[str], None],
     ) -> TenantContext:
-        settings = self.installation.settings
-        embedders = self.embedders.embedders(catalog)
-        tenant = embedders.tenant(record)
-        return TenantContext(
-            tenant=tenant,
-            ref=record.ref,
-            scanned=record.scanned,
-            settings=settings,
-            catalog=catalog,
-            lake=self.lake.lake().tenant(record.id, record.incarnation, guard=guard),
-            store=self.elasticsearch.store(),
-            embedder=embedders.get_document_embedder(record, tenant.embedder),
+        context = TenantContext.open(
+            record,
+            self.embedders.embedders(catalog),
+            catalog,
+            self.lake.lake(),
+            self.elasticsearch.store(),
             guard=guard,
             log=log,
+        )
+        return replace(
+            context,
             limits=SliceLimits(
                 self.slice_documents,
                 self.slice_megabytes,
@@ -138,10 +134,8 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_list_seconds,
                 self.slice_hurried_seconds,
             ),
-            batch_api=partial(embedders.batch_api, record.ref),
-            embedder_of=partial(embedders.get_document_embedder, record),
             kept_pool=self._workers,
-            has_changed=_create_change_finder(settings, record.id),
+            has_changed=_create_change_finder(context.settings, record.id),
         )
 
     def retreat(self, tenant_id: str) -> None:

@@ -61,7 +61,7 @@ class Claim:
         """Return the verdict of the citation check."""
         end = self.text[-1]
         answer = f"{self.text.removesuffix(end)} [1]{end}"
-        sentences = verify_citations(answer, [CitedPassage(self.passage)]).sentences
+        sentences = verify_citations(answer, [CitedPassage(self.passage)])
         if len(sentences) != 1:
             raise ValueError(f"not a single sentence: {self.text}")
         return sentences[0].verdict

@@ -24,7 +24,6 @@ from rag_assets.search.progress import NO_LIMITS
 
 if TYPE_CHECKING:
     from rag_assets.search import AsyncRetriever
-    from rag_assets.search.journal import SearchJournal
     from rag_assets.search.model import SearchAnswer, SearchRequest
     from rag_assets.search.progress import Patience
 
@@ -332,15 +331,11 @@ class AdmittedRetriever:
         self._retriever = retriever
         self._admission = admission
         self.masker, self.policy = retriever.masker, retriever.policy
+        self.journal = retriever.journal
         # These do not wait: a search has waited before them, or they take almost no time.
         self.can_still_read = retriever.can_still_read
         self.mask_question = retriever.mask_question
         self.load, self.close = retriever.load, retriever.close
-
-    @property
-    def journal(self) -> SearchJournal:
-        """Return the journal of searches."""
-        return self._retriever.journal
 
     async def search(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS

@@ -9,7 +9,6 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
-from fastapi.params import Depends as DependsMarker
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
@@ -110,7 +109,6 @@ def build_app(
     backend: Backend,
     *,
     routers: Sequence[APIRouter] = (),
-    dependencies: Sequence[DependsMarker] = (),
     tools: Sequence[Tool] = (),
     prompts: Sequence[Prompt] = (),
     pages: Sequence[BaseRoute] = (),
@@ -121,7 +119,6 @@ def build_app(
         backend: servers and limits; closed when the application ends.
         routers: additional endpoints; each must use the route class Guarded, which requires a valid
             token.
-        dependencies: FastAPI dependencies of each additional endpoint, such as [Depends(...)].
         tools: additional tools for agents.
         prompts: prompts for agents.
         pages: pages of the panel, which identifies its users by sessions instead of tokens.
@@ -153,7 +150,7 @@ def build_app(
     _require_distinct([*core_routers, *routers])
     for router in routers:
         _require_guarded(router)
-        app.include_router(router, dependencies=dependencies)
+        app.include_router(router)
     app.router.routes.extend(pages)
     handle_problems(app)
     app.add_middleware(RequestMiddleware, metrics=app.state.metrics)

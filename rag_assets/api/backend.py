@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Annotated, TypeVar
 from weakref import WeakValueDictionary
 
@@ -109,21 +108,8 @@ class Backend:
             UnknownTenant: the tenant does not exist.
         """
         record = self.catalog.tenants.get(tenant_id)
-        tenant = self.embedders.tenant(record)
-        settings = self.embedders.settings
-        return TenantContext(
-            tenant=tenant,
-            ref=record.ref,
-            scanned=record.scanned,
-            settings=settings,
-            catalog=self.catalog,
-            lake=Lake(settings.lake_url).tenant(record.id, record.incarnation),
-            store=self._store,
-            embedder=self.embedders.get_document_embedder(record, tenant.embedder),
-            embedder_of=partial(self.embedders.get_document_embedder, record),
-            guard=lambda: None,
-            log=lambda _line: None,
-        )
+        lake = Lake(self.embedders.settings.lake_url)
+        return TenantContext.open(record, self.embedders, self.catalog, lake, self._store)
 
     async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
         """Wait for a turn, run blocking work in a thread, and return its result.

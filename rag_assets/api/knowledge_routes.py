@@ -23,7 +23,6 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.search.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
 from rag_assets.search.model import SearchAnswer
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.documents.readable import ReadableDocument
 from rag_assets.storage.catalog.journal.events import SEARCHES, EventKind
 from rag_assets.storage.catalog.journal.events import Event as StoredEvent
 from rag_assets.storage.catalog.tenants.table import TenantRecord
@@ -124,7 +123,9 @@ async def documents(
         limit = page.limit
         listed = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
         return Documents(
-            documents=tuple(map(_to_document, listed[:limit])),
+            documents=tuple(
+                Document(d.document_id, d.uri, d.title, d.media_type) for d in listed[:limit]
+            ),
             next=listed[limit - 1].place if len(listed) > limit else None,
             disabled=not listed and backend.catalog.tenants.get(tenant).state != "ACTIVE",
         )
@@ -154,10 +155,6 @@ async def status(
         return read_status(backend.catalog, record, readers=readers)
 
     return await backend.run(tenant, identity.name, read)
-
-
-def _to_document(document: ReadableDocument) -> Document:
-    return Document(document.document_id, document.uri, document.title, document.media_type)
 
 
 _PROBLEMS = document_problems(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)

@@ -155,10 +155,10 @@ def discard(
     session: Session, tenant_id: TenantArgument, number: _Number, *, as_json: Json = False
 ) -> None:
     """Delete a build that does not answer."""
-    from rag_assets.pipeline.generation_moves import discard_build as run
+    from rag_assets.pipeline.generation_moves import discard_build
 
     with session.writer(tenant_id, "discard") as ctx:
-        run(ctx, number, _build_order(ctx, ""))
+        discard_build(ctx, number, _build_order(ctx, ""))
     if as_json:
         print_json({"tenant": tenant_id, "discarded": number})
         return

@@ -232,15 +232,14 @@ def _require_creatable(profile: str) -> None:
 def _parse_settings(given: Mapping[str, Any]) -> ProjectSettings:
     from pydantic import ValidationError
 
-    from rag_assets.common.invalid_values import describe_problem
+    from rag_assets.common.invalid_values import describe_first_problem
     from rag_assets.tenants.projects import ProjectSettings
 
     try:
         return ProjectSettings.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
         raise ConfigurationError(
-            describe_problem(first), hint="see `rag-assets projects put --help`"
+            describe_first_problem(error), hint="see `rag-assets projects put --help`"
         ) from None
 
 

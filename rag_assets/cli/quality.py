@@ -30,6 +30,7 @@ from rag_assets.quality.evaluation import (
     evaluate_build,
 )
 from rag_assets.quality.measures import MEASURES, MeanEstimate
+from rag_assets.quality.thresholds import get_serving_build
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
@@ -158,13 +159,7 @@ def _require_questions(ctx: TenantContext) -> None:
 
 def _find_build(ctx: TenantContext, number: int | None) -> Generation:
     if number is None:
-        serving = ctx.catalog.generations.serving(ctx.ref.id)
-        if serving is None:
-            raise ConfigurationError(
-                f"tenant {ctx.ref.id!r} has no serving build",
-                hint=f"run `rag-assets sync {ctx.ref.id}` first",
-            )
-        return serving
+        return get_serving_build(ctx)
     builds = [
         build for build in ctx.catalog.generations.live(ctx.ref.id) if build.state != "REMOVING"
     ]

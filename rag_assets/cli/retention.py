@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -212,20 +213,9 @@ def _format_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _to_json(receipt: Receipt) -> dict[str, Any]:
-    return {
-        "number": receipt.number,
-        "id": str(receipt.id),
-        "tenant": receipt.tenant,
-        "kind": receipt.kind,
-        "rule": receipt.rule,
-        "by": receipt.by,
-        "at": receipt.at,
-        "counts": receipt.counts,
-        "documents": receipt.documents,
-        "proof": receipt.proof,
-        "previous": receipt.previous,
-        "hash": receipt.hash,
-    }
+    fields = {**asdict(receipt), "hash": receipt.hash}
+    del fields["incarnation"]
+    return fields
 
 
 @app.command()

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
@@ -242,19 +242,12 @@ class Session:
         from rag_assets.cli.output import progress
         from rag_assets.pipeline.context import TenantContext
 
-        record = self.get_active_tenant(tenant_id)
-        tenant = self.embedders.tenant(record)
-        return TenantContext(
-            tenant=tenant,
-            ref=record.ref,
-            scanned=record.scanned,
-            settings=self.settings,
-            catalog=self.catalog,
-            lake=self.lake.tenant(record.id, record.incarnation),
-            store=self.store,
-            embedder=self.embedders.get_document_embedder(record, tenant.embedder),
-            embedder_of=partial(self.embedders.get_document_embedder, record),
-            guard=lambda: None,
+        return TenantContext.open(
+            self.get_active_tenant(tenant_id),
+            self.embedders,
+            self.catalog,
+            self.lake,
+            self.store,
             log=progress,
         )
 

@@ -134,7 +134,12 @@ def _parse_origin(text: str) -> str:
             f"{URL_VARIABLE} uses http for another machine, {name}: others could read the sessions",
             hint="set it to the https address of a proxy in front of the service",
         )
-    port = _find_port(text)
+    try:
+        port = parts.port
+    except ValueError:
+        raise ConfigurationError(
+            f"{URL_VARIABLE} has an invalid port", hint="use a port from 1 to 65535"
+        ) from None
     host = f"[{name}]" if ":" in name else name
     default_port = {"http": 80, "https": 443}[parts.scheme]
     return f"{parts.scheme}://{host}" + (f":{port}" if port not in {None, default_port} else "")
@@ -152,12 +157,3 @@ def _find_port_number(url: str) -> int | None:
         return urlsplit(url).port
     except ValueError:
         return None
-
-
-def _find_port(url: str) -> int | None:
-    try:
-        return urlsplit(url).port
-    except ValueError:
-        raise ConfigurationError(
-            f"{URL_VARIABLE} has an invalid port", hint="use a port from 1 to 65535"
-        ) from None

@@ -112,11 +112,11 @@ def map_texts_to_batches(ctx: TenantContext) -> dict[str, int]:
 
 def defer_documents(
     ctx: TenantContext, work: SliceWork, waiting: Iterable[tuple[Document, Set[str]]]
-) -> int:
-    """Defer the documents whose missing vectors are all in open batches; return how many."""
+) -> None:
+    """Defer the documents whose missing vectors are all in open batches."""
     submitted = map_texts_to_batches(ctx)
     if not submitted:
-        return 0
+        return
     batches = {batch.id: batch for batch in ctx.catalog.batches.list_open(ctx.ref.id)}
     waits = []
     for document, lacking in waiting:
@@ -124,7 +124,6 @@ def defer_documents(
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
             waits.append(_build_batch_failure(document, last))
     postpone_documents(ctx, work, waits, deferred=True)
-    return len(waits)
 
 
 def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
@@ -295,13 +294,10 @@ class CollectionResult:
     """The result of fetching ended batches; `outage` says why no request may be sent for now."""
 
     texts: int = 0
-    tokens: int = 0
     outage: RequestsStopped | None = None
 
     def __add__(self, other: CollectionResult) -> CollectionResult:
-        return CollectionResult(
-            self.texts + other.texts, self.tokens + other.tokens, self.outage or other.outage
-        )
+        return CollectionResult(self.texts + other.texts, self.outage or other.outage)
 
 
 def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> CollectionResult:
@@ -372,7 +368,7 @@ def _fetch_vectors(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResul
     cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
     ctx.catalog.batches.mark_collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
     ctx.log(f"embeddings: {format_count(fetching.texts, 'vector')} from batch {batch.batch_id}")
-    return CollectionResult(fetching.texts, fetching.tokens)
+    return CollectionResult(fetching.texts)
 
 
 def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:

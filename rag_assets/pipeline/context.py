@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic, sleep
 from typing import Any
 
+from rag_assets.billing.embedders import Embedders
 from rag_assets.common.clock import Clock
 from rag_assets.common.hashing import HashRange
 from rag_assets.common.settings import Settings
@@ -39,6 +40,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, choose_vector_index
 from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.store import EntryWriter, VectorStore
@@ -149,6 +151,35 @@ class TenantContext:
     clock: Clock = field(default_factory=Clock)
     scanned: Mapping[str, Any] = field(default_factory=dict)
     has_changed: Callable[[], bool] = lambda: False
+
+    @classmethod
+    def open(
+        cls,
+        record: TenantRecord,
+        embedders: Embedders,
+        catalog: Catalog,
+        lake: Lake,
+        store: VectorStore,
+        *,
+        guard: Callable[[], None] = lambda: None,
+        log: Callable[[str], None] = lambda _line: None,
+    ) -> TenantContext:
+        """Return the context of a tenant; writing its data needs a `guard` of the tenant's lock."""
+        tenant = embedders.tenant(record)
+        return cls(
+            tenant=tenant,
+            ref=record.ref,
+            scanned=record.scanned,
+            settings=embedders.settings,
+            catalog=catalog,
+            lake=lake.tenant(record.id, record.incarnation, guard=guard),
+            store=store,
+            embedder=embedders.get_document_embedder(record, tenant.embedder),
+            batch_api=partial(embedders.batch_api, record.ref),
+            embedder_of=partial(embedders.get_document_embedder, record),
+            guard=guard,
+            log=log,
+        )
 
     @contextmanager
     def worker_pool(self) -> Iterator[WorkerPool]:

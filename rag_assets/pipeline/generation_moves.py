@@ -44,16 +44,15 @@ class BuildOrder:
         return cls(by, get_masker(ctx.settings.local).text(reason))
 
 
-def unpin_build(ctx: TenantContext, order: BuildOrder) -> bool:
-    """Remove the pin, so that the configuration chooses the build; return whether there was one."""
+def unpin_build(ctx: TenantContext, order: BuildOrder) -> None:
+    """Remove the pin, if there is one, so that the configuration chooses the build."""
     pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
-        return False
+        return
     ctx.guard()
     ctx.catalog.pins.delete(ctx.ref)
     payload = {"generation": pin.generation, "by": order.by}
     ctx.catalog.events.write(ctx.ref, "generation_unpinned", [payload])
-    return True
 
 
 def publish_build(
@@ -152,8 +151,8 @@ def roll_back(ctx: TenantContext, generation: Generation, order: BuildOrder, *, 
     return now or serves
 
 
-def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> Generation:
-    """Delete a build that neither answers nor is pinned; return it as it was before."""
+def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> None:
+    """Delete a build that neither answers nor is pinned."""
     require_current(ctx)
     generation = _get_generation(ctx, number)
     if generation.state == "SERVING":
@@ -173,7 +172,6 @@ def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> Generat
     settle_discard(ctx, begun)
     payload = {"generation": number, "by": order.by, "state": generation.state}
     ctx.catalog.events.write(ctx.ref, "generation_discarded", [payload])
-    return generation
 
 
 def _find_former_build(ctx: TenantContext, live: Sequence[Generation]) -> Generation:

@@ -186,12 +186,10 @@ class ActiveBuilds:
         wanted: the build that should answer: the pinned build, otherwise the configuration's.
         superseded: the build that answers while `wanted` is not published; None if `wanted` answers
             itself, or the build that answers can no longer be written.
-        not_writable: why the serving build cannot be written.
     """
 
     wanted: ActiveBuild
     superseded: ActiveBuild | None = None
-    not_writable: str | None = None
 
     @property
     def all(self) -> tuple[ActiveBuild, ...]:
@@ -224,8 +222,8 @@ def open_active_builds(ctx: TenantContext) -> ActiveBuilds:
         return ActiveBuilds(wanted)
     try:
         superseded = ActiveBuild(ctx.for_build(serving), serving, is_superseded=True)
-    except BuildNotWritable as error:
-        return ActiveBuilds(wanted, not_writable=error.message)
+    except BuildNotWritable:
+        return ActiveBuilds(wanted)
     require_index(ctx, serving)
     return ActiveBuilds(wanted, superseded)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from heapq import nlargest
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 from rag_assets.common.batches import batched
@@ -479,7 +478,7 @@ def sample_changes(
     documents: Collection[CatalogDocument],
     removed: Iterable[str],
     names: MaskedNames,
-    moved: Mapping[str, str] = MappingProxyType({}),
+    moved: Mapping[str, str],
 ) -> tuple[ListedChange, ...]:
     """Return the first documents that were added, changed, moved or removed."""
     uris = {row.document_id: row.uri for row in documents} if moved else {}
@@ -506,16 +505,16 @@ def list_rejected_documents(
     changes: Iterable[Change], names: MaskedNames
 ) -> tuple[DocumentNote, ...]:
     """Return the first documents that could not be read, with reasons."""
-    refused = [change for change in changes if change.error is not None]
-    return tuple(
+    notes = (
         DocumentNote(
             change.document.document_id,
             names.mask_uri(change.document),
             names.mask(change.error.message),
         )
-        for change in refused[:_SAMPLE]
+        for change in changes
         if change.error is not None
     )
+    return tuple(islice(notes, _SAMPLE))
 
 
 def forget_former_contents(ctx: TenantContext) -> None:

@@ -275,12 +275,11 @@ def _publish_batch(
     return len(entries), deleted
 
 
-def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str]) -> int:
-    """Set the access scope of the slice's entries to the catalog's; return how many were changed.
+def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str]) -> None:
+    """Set the access scope of the slice's entries to the catalog's.
 
     Documents in `published` are written to the slice's own build in any case.
     """
-    moved = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         own = generation.number == work.generation.number
         scopes = {
@@ -290,30 +289,26 @@ def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str])
         }
         if not scopes or not ctx.has_index(generation):
             continue
-        moved += ctx.writer(generation).set_scopes(
+        ctx.writer(generation).set_scopes(
             generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
         )
-    return moved
 
 
-def follow_moved_pages(ctx: TenantContext) -> int:
+def follow_moved_pages(ctx: TenantContext) -> None:
     """Update the access scope of the entries of documents whose page was moved.
 
     This follows writing, because a document that was read before its page moved has entries with
-    the former scope. A page that moves again meanwhile is left for the next run. Return the number
-    of changed entries.
+    the former scope. A page that moves again meanwhile is left for the next run.
     """
     moved = ctx.catalog.pages.find_moved(ctx.ref.id)
     if moved is None:
-        return 0
+        return
     generations = [g for g in ctx.catalog.generations.live(ctx.ref.id) if ctx.has_index(g)]
-    changed = 0
     for uuids in batched(moved.uuids, _PAGES):
         scopes = ctx.catalog.pages.find_document_scopes(ctx.ref.id, uuids)
         for generation in generations:
-            changed += ctx.writer(generation).set_scopes(
+            ctx.writer(generation).set_scopes(
                 generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
             )
     ctx.guard()
     ctx.catalog.pages.mark_scopes_updated(ctx.ref, moved)
-    return changed

@@ -94,8 +94,8 @@ def compare_contents(
     return total
 
 
-def mark_for_rereading(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Mark documents (None: all) to be read by the next listing even if they look unchanged."""
+def mark_for_rereading(ctx: TenantContext, document_ids: Collection[str]) -> None:
+    """Mark documents to be read by the next listing even if they look unchanged."""
     ctx.guard()
     ctx.catalog.documents.read_again(ctx.ref, document_ids)
     ctx.catalog.syncs.reset(ctx.ref)

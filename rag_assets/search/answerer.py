@@ -156,7 +156,7 @@ class CitedHit:
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     """Return the hits that an answer cites, in their order, each with the claim that cites it."""
     claims: dict[int, list[str]] = {}
-    for sentence in verify_citations(answer, hits).sentences:
+    for sentence in verify_citations(answer, hits):
         for number in sentence.cites:
             claims.setdefault(number, []).append(blank_markers(sentence.text))
     found = [(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims]
@@ -326,8 +326,8 @@ def build_supported_answer(
     kept = "" if declined else enforce_citations(written, hits, mark=mark)
     silent = declined or written.startswith(NOT_ANSWERED)
     reason: Reason = "not answered" if silent else "nothing supported"
-    before = () if declined else verify_citations(written, hits).sentences
-    after = verify_citations(kept, hits).sentences
+    before = () if declined else verify_citations(written, hits)
+    after = verify_citations(kept, hits)
     return AnswerResult(
         answer=kept,
         citations=tuple(map(build_citation, list_cited_hits(kept, hits))),

@@ -101,21 +101,7 @@ class CheckedSentence:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CitationReport:
-    """The verdicts on an answer."""
-
-    sentences: tuple[CheckedSentence, ...]
-    unknown: tuple[int, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Return whether every claim is supported or unchecked, and all cited numbers exist."""
-        allowed = {"supported", "unchecked", "no claim"}
-        return not self.unknown and all(s.verdict in allowed for s in self.sentences)
-
-
-def verify_citations(answer: str, hits: Sequence[CitablePassage]) -> CitationReport:
+def verify_citations(answer: str, hits: Sequence[CitablePassage]) -> tuple[CheckedSentence, ...]:
     """Check each sentence of an answer with [n] markers against the passages.
 
     A marker belongs to the sentence that contains it or directly precedes it. A marker at the start
@@ -148,9 +134,9 @@ def enforce_citations(answer: str, hits: Sequence[CitablePassage], *, mark: bool
 
 def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     everything = _merge_evidence(tuple(evidence.values()))
-    report = _check_sentences(answer, evidence)
+    sentences = _check_sentences(answer, evidence)
     kept = ("supported", "unchecked")
-    if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
+    if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in sentences):
         return ""
     parts = list(split_answer(answer))
     stays = [
@@ -160,7 +146,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
             and everything.has_addresses(Addresses.parse(sentence.text))
         )
         or (sentence.verdict == "no claim" and everything.fits_passages(sentence.text, part))
-        for sentence, part in zip(report.sentences, parts, strict=True)
+        for sentence, part in zip(sentences, parts, strict=True)
     ]
     _drop_heads_without_rows(parts, stays)
     return "".join(_iter_kept_texts(answer, parts, stays, evidence.keys())).strip()
@@ -169,7 +155,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
 def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     """Replace citations with `[unsupported]` if the cited passages lack figures of the claim."""
     parts = []
-    for sentence in _check_sentences(answer, evidence).sentences:
+    for sentence in _check_sentences(answer, evidence):
         text = answer[sentence.start : sentence.end]
         if sentence.missing:
             bare = keep_known_markers(text, ()).rstrip()
@@ -305,15 +291,13 @@ def _merge_evidence(passages: tuple[_Evidence, ...]) -> _Evidence:
     return _Evidence.merge(passages) if passages else _Evidence()
 
 
-def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
+def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> tuple[CheckedSentence, ...]:
     everything = _merge_evidence(tuple(evidence.values()))
     language = _find_language(blank_markers(answer))
-    sentences = tuple(
+    return tuple(
         _judge_sentence(answer, part, evidence, everything, language)
         for part in split_answer(answer)
     )
-    unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
-    return CitationReport(sentences, tuple(sorted(unknown)))
 
 
 def _judge_sentence(

@@ -297,12 +297,6 @@ class DistinctText:
         """Return the id of the candidate."""
         return self.candidate.id
 
-    def to_passage(
-        self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
-    ) -> Passage:
-        """Return the passage for this text."""
-        return Passage(self.candidate, self.also, fields, block_fields)
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:

@@ -109,7 +109,9 @@ class ReadStep:
             progress,
             cosines=_merge_cosines(progress, order, entries),
             passages=[
-                d.to_passage(sound[d.id], sound.get(d.block.id) if d.block else None)
+                Passage(
+                    d.candidate, d.also, sound[d.id], sound.get(d.block.id) if d.block else None
+                )
                 for d in order
                 if d.id in sound
             ],
@@ -368,7 +370,9 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
         return [*map(merge_passages, groups)], False
     if not passages:
         return [], False
-    last = progress.order[-1].to_passage({}) if progress.order else passages[-1]
+    last = passages[-1]
+    if progress.order:
+        last = Passage(progress.order[-1].candidate, progress.order[-1].also, {})
     _, (*scores, lowest) = compute_hit_scores(progress, [*passages, last])
     by_id = {passage.id: score for passage, score in zip(passages, scores, strict=True)}
     # Scores that never increase may also be equal after a preferred path. The fused scores show

@@ -74,9 +74,9 @@ def build_routes(
     folder.mkdir(parents=True, exist_ok=True)
     docs = DataDocs(directory=folder, html=True)
     return [
-        Route("/documents", documents.tenants),
-        Route("/documents/{tenant}", documents.documents),
-        Route("/documents/{tenant}/{document_id}", documents.document),
+        Route("/documents", _build_endpoint(documents.tenants_page)),
+        Route("/documents/{tenant}", _build_endpoint(documents.documents_page)),
+        Route("/documents/{tenant}/{document_id}", _build_endpoint(documents.document_page)),
         Mount("/data-docs", docs),
         *(add_security_headers(route) for factory in pages for route in factory(open_catalog)),
     ]
@@ -109,27 +109,13 @@ def add_security_headers(route: BaseRoute) -> BaseRoute:
 
 
 class DocumentPages:
-    """The endpoints of the pages, which only read the catalog."""
+    """Renders the pages, which only read the catalog."""
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
 
-    def tenants(self, request: Request) -> Response:
-        """List the tenants with the states of their documents, serving build and last errors."""
-        return _respond(lambda: self.tenants_page(request))
-
-    def documents(self, request: Request) -> Response:
-        """List a tenant's documents, filtered by status and name."""
-        return _respond(lambda: self.documents_page(request))
-
-    def document(self, request: Request) -> Response:
-        """Show a document with its row in the catalog and its entries in the index."""
-        return _respond(
-            lambda: self.document_page(request), _remove_zero_bytes(request.path_params["tenant"])
-        )
-
     def tenants_page(self, request: Request) -> str:
-        """Render the page of all tenants."""
+        """Render the tenants with the states of their documents, serving build and last errors."""
         query = request.query_params
         number = _parse_page_number(query.get("page", ""))
         name, in_trouble = _remove_zero_bytes(query.get("name", "")), query.get("trouble") == "1"
@@ -151,7 +137,7 @@ class DocumentPages:
         )
 
     def documents_page(self, request: Request) -> str:
-        """Render the page of a tenant's documents."""
+        """Render a tenant's documents, filtered by status and name."""
         tenant = self._find_tenant(request)
         query = request.query_params
         status: Status | None = next(
@@ -180,7 +166,7 @@ class DocumentPages:
         )
 
     def document_page(self, request: Request) -> str:
-        """Render the page of one document."""
+        """Render a document with its row in the catalog and its entries in the index."""
         tenant = self._find_tenant(request)
         document_id = _remove_zero_bytes(request.path_params["document_id"])
         found = self._catalog().documents.find(tenant.tenant_id, [document_id])
@@ -220,16 +206,20 @@ def _parse_page_number(text: str) -> int:
     return max(int(text), 1) if is_number else 1
 
 
-def _respond(page: Callable[[], str], tenant: str | None = None) -> Response:
-    """Return a page, or an error page."""
-    try:
-        return HTMLResponse(page(), headers=_HEADERS)
-    except UnknownDocument as error:
-        return _build_error_page(error, 404, tenant)
-    except UnknownTenant as error:
-        return _build_error_page(error, 404)
-    except RagAssetsError as error:
-        return _build_error_page(error, 503)
+def _build_endpoint(page: Callable[[Request], str]) -> Callable[[Request], Response]:
+    """Return an endpoint that responds with a page, or with an error page if the page fails."""
+
+    def endpoint(request: Request) -> Response:
+        try:
+            return HTMLResponse(page(request), headers=_HEADERS)
+        except UnknownDocument as error:
+            return _build_error_page(error, 404, _remove_zero_bytes(request.path_params["tenant"]))
+        except UnknownTenant as error:
+            return _build_error_page(error, 404)
+        except RagAssetsError as error:
+            return _build_error_page(error, 503)
+
+    return endpoint
 
 
 def _build_error_page(error: RagAssetsError, code: int, tenant: str | None = None) -> Response:

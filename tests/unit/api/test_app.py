@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
@@ -24,18 +24,6 @@ def test_a_router_of_a_system_is_described_with_the_others() -> None:
     router.get("")(_tides)
     paths = build_app(BACKEND, routers=[router]).openapi()["paths"]
     assert {"/rag/tides", "/rag/query"} <= set(paths)
-
-
-def test_dependencies_run_before_endpoints_of_systems_alone() -> None:
-    async def named(vessel: str) -> str:
-        return vessel
-
-    router = APIRouter(prefix="/rag/tides", route_class=Guarded)
-    router.get("")(_tides)
-    paths = build_app(BACKEND, routers=[router], dependencies=[Depends(named)]).openapi()["paths"]
-    taken = {p["name"] for p in paths["/rag/tides"]["get"]["parameters"]}
-    assert taken == {"vessel"}
-    assert "vessel" not in str(paths["/rag/status"])
 
 
 def test_an_endpoint_that_needs_no_token_is_refused() -> None:

@@ -22,7 +22,7 @@ class Passage:
 
 def verdict(claim: str, passage: str) -> CitationVerdict:
     end = claim[-1]
-    [sentence] = verify_citations(f"{claim[:-1]} [1]{end}", [Passage(passage)]).sentences
+    [sentence] = verify_citations(f"{claim[:-1]} [1]{end}", [Passage(passage)])
     return sentence.verdict
 
 
@@ -199,5 +199,5 @@ def test_claims_of_many_long_passages_are_verified() -> None:
     hits = [Passage(f"{listed} Gate {n} is closed at night.", n) for n in range(1, 21)]
     cites = f"[{', '.join(str(hit.number) for hit in hits)}]"
     claims = [f"Gate {n} is {('closed', 'open')[n % 2]} at night {cites}." for n in range(1, 21)]
-    found = [sentence.verdict for sentence in verify_citations(" ".join(claims), hits).sentences]
+    found = [sentence.verdict for sentence in verify_citations(" ".join(claims), hits)]
     assert found == ["unsupported", "supported"] * 10
