@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from rag_assets.common.errors import (
     InputRejected,
-    NoProviderKey,
     ProviderRefused,
     ProviderUnavailable,
 )
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig
 from rag_assets.models.factory import find_price, get_embedder_id
-from tests.unit.models.providers.conftest import KEY, Ask, AskChat
+from tests.unit.models.providers.conftest import KEY, Ask, AskChat, no_key
 
 LARGE = "/openai/deployments/text-embedding-3-large/embeddings"
 TOKEN = "eyJ-a-token-of-the-identity"
@@ -38,10 +37,6 @@ def vectors(dimensions: int, count: int = 2) -> dict[str, Any]:
 
 def refusal(code: str, message: str) -> str:
     return json.dumps({"error": {"code": code, "message": message}})
-
-
-def no_key() -> SecretStr:
-    raise NoProviderKey("there is none")
 
 
 def test_a_request_names_the_deployment_the_version_and_the_key(
@@ -69,52 +64,6 @@ def test_a_deployment_without_a_name_has_the_models(httpserver: HTTPServer, ask:
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
     ask("azure", model="text-embedding-3-large")
     assert httpserver.log[0][0].args.to_dict() == {"api-version": "2024-10-21"}
-
-
-def test_the_operators_environment_has_no_effect(
-    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_ORG_ID"):
-        monkeypatch.setenv(name, "of-the-operator")
-    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setenv(
-        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
-    )
-    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
-    ask("azure", model="text-embedding-3-large")
-    assert "of-the-operator" not in str(httpserver.log[0][0].headers)
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "headers", "kind", "message", "retry_after"),
-    [
-        (401, "401", {}, ProviderRefused, "the key", None),
-        (404, "DeploymentNotFound", {}, ProviderRefused, "no such model", None),
-        (429, "429", {"Retry-After": "9"}, ProviderUnavailable, "limits requests", 9.0),
-        (403, "insufficient_quota", {}, ProviderRefused, "exhausted", None),
-        (400, "content_filter", {}, InputRejected, "rejects a text", None),
-        (503, "ServiceUnavailable", {}, ProviderUnavailable, "HTTP 503", None),
-    ],
-)
-def test_a_refusal_is_classified_and_not_quoted(
-    httpserver: HTTPServer,
-    ask: Ask,
-    status: int,
-    code: str,
-    headers: dict[str, str],
-    kind: type[Exception],
-    message: str,
-    retry_after: float | None,
-) -> None:
-    httpserver.expect_request(LARGE).respond_with_data(
-        refusal(code, f"{KEY} one"), status, headers, content_type="application/json"
-    )
-    with pytest.raises(kind, match=message) as caught:
-        ask("azure", model="text-embedding-3-large")
-    assert getattr(caught.value, "retry_after", None) == retry_after
-    assert KEY not in str(caught.value)
-    assert caught.value.__context__ is None
-    assert len(httpserver.log) == 1
 
 
 def test_too_many_texts_are_refused_with_azures_own_words(httpserver: HTTPServer, ask: Ask) -> None:
