@@ -130,11 +130,7 @@ def test_nothing_is_quoted(
             {"query": "x", "filters": {"paths": "a"}},
             "it must be an array; got a string",
         ),
-        (
-            QueryRequest,
-            {"query": "x", "filters": {"paths": {}}},
-            "an array; got an empty object",
-        ),
+        (QueryRequest, {"query": "x", "filters": {"paths": {}}}, "an array; got an empty object"),
         (QueryRequest, {"query": "x", "filters": {"paths": ["a"] * 101}}, "100 at most; got 101"),
         (QueryRequest, {"query": "x", "mode": "fast"}, "it must be 'knn'"),
         (RecordBody, {"text": "x", "updated_at": True}, "it must be a time with its zone"),

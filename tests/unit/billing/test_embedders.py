@@ -89,11 +89,7 @@ LOCAL_AI = {"base_url": "https://ai.example.org/v1", "model": "e5", "dimensions"
         ({"provider": "gemini"}, O, "missing"),
         ({"provider": "gemini", "api_key": "$ACME_KEY"}, O, "variable"),
         ({"provider": "openai-compatible", **LOCAL_AI}, BOTH, "none needed"),
-        (
-            {"provider": "openai-compatible", **LOCAL_AI},
-            frozenset({"openai-compatible"}),
-            "stored",
-        ),
+        ({"provider": "openai-compatible", **LOCAL_AI}, frozenset({"openai-compatible"}), "stored"),
         (
             {"provider": "openai-compatible", "api_key": "$KEY", **LOCAL_AI},
             frozenset({"openai-compatible"}),

@@ -95,17 +95,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def chunk(ordinal: int, text: str, *headings: str) -> Chunk:
-    return Chunk(
-        ordinal,
-        text,
-        0,
-        len(text),
-        0,
-        headings,
-        3,
-        "0" * 64,
-        lines(1, 1),
-    )
+    return Chunk(ordinal, text, 0, len(text), 0, headings, 3, "0" * 64, lines(1, 1))
 
 
 def find_marks(text: str) -> Sequence[SecretSpan]:

@@ -14,11 +14,7 @@ from rag_assets.common.batches import BackgroundBatcher, batched
 
 
 @pytest.mark.slow
-@given(
-    st.lists(st.integers(0, 9)),
-    st.none() | st.integers(1, 5),
-    st.none() | st.integers(0, 12),
-)
+@given(st.lists(st.integers(0, 9)), st.none() | st.integers(1, 5), st.none() | st.integers(0, 12))
 def test_batches_hold_every_item_once_within_both_limits(
     items: list[int], size: int | None, most: int | None
 ) -> None:

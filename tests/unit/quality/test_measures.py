@@ -19,11 +19,7 @@ ASKED = JudgedQuestion(
     "asked", "paraphrase", "?", (Judgement("a.md", "answer"), Judgement("a.md", "part", 2))
 )
 OF_DOCUMENTS = JudgedQuestion(
-    "documents",
-    "",
-    "?",
-    (Judgement("a.md", grade=1), Judgement("b.md", grade=1)),
-    relevant_from=1,
+    "documents", "", "?", (Judgement("a.md", grade=1), Judgement("b.md", grade=1)), relevant_from=1
 )
 
 

@@ -73,8 +73,7 @@ def test_a_record_is_another_where_anything_but_its_date_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "metadata",
-    [{"a": float("nan")}, {"a": 2**60}, {"a": "x" * 2_001}, {"": "x"}, {"a": ["x", 1]}],
+    "metadata", [{"a": float("nan")}, {"a": 2**60}, {"a": "x" * 2_001}, {"": "x"}, {"a": ["x", 1]}]
 )
 def test_metadata_that_an_index_cannot_hold_is_refused(metadata: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

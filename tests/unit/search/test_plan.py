@@ -55,9 +55,7 @@ def test_a_profile_chooses_its_list_and_all_others_have_the_default_one() -> Non
 
 
 @pytest.mark.parametrize("left_out", ["verify", "read", "fuse"])
-def test_no_profile_leaves_out_verification(
-    left_out: str,
-) -> None:
+def test_no_profile_leaves_out_verification(left_out: str) -> None:
     names = [name for name in DEFAULT_STEPS if name != left_out]
     with pytest.raises(ConfigurationError, match=r"profile 'experience'.*verify, fuse, read"):
         lists(*names)

@@ -193,9 +193,7 @@ def managed(tmp_path: Path) -> tuple[TenantsFile, Path]:
     return TenantsFile(tmp_path / "home/tenants.yaml"), target
 
 
-def test_a_file_that_is_a_link_is_changed_where_it_leads(
-    managed: tuple[TenantsFile, Path],
-) -> None:
+def test_a_file_that_is_a_link_is_changed_where_it_leads(managed: tuple[TenantsFile, Path]) -> None:
     file, target = managed
     target.chmod(0o640)
     if os.getuid() == 0:
@@ -214,9 +212,7 @@ def test_a_file_that_is_a_link_is_changed_where_it_leads(
     assert names == {".list.yaml.lock", "list.yaml", "tenants.yaml"}
 
 
-def test_a_link_to_a_folder_that_is_read_only_is_refused(
-    managed: tuple[TenantsFile, Path],
-) -> None:
+def test_a_link_to_a_folder_that_is_read_only_is_refused(managed: tuple[TenantsFile, Path]) -> None:
     file, target = managed
 
     def work(mounts: Mounts) -> None:

@@ -237,9 +237,7 @@ def test_paths_are_relative_to_the_file_and_change_no_key(tmp_path: Path) -> Non
     assert compute_settings_key(tagged, tagged.sources[0]) not in keys
 
 
-def test_settings_keys_are_unchanged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_settings_keys_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     """With another key, the names of every source would be masked again."""
     monkeypatch.setattr("rag_assets.pipeline.source_listing.rules_version", lambda: "rules")
     monkeypatch.setattr("rag_assets.pipeline.source_listing.MASKING_VERSION", 1)

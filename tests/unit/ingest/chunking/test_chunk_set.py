@@ -175,9 +175,7 @@ def test_the_key_depends_on_all_that_decides_the_chunks() -> None:
     assert chunked(parsed_from([])).key == compute_chunk_set_key("d", "", SMALL)
 
 
-def test_another_language_detector_has_prose_chunked_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_language_detector_has_prose_chunked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     types = ("text/plain", "text/x-go")
     before = [compute_chunk_set_key("a", media_type, SMALL) for media_type in types]
     monkeypatch.setattr(languages, "get_detector_version", lambda: "another")

@@ -261,11 +261,7 @@ def test_vectors_equal_those_of_a_padded_batch(
     ],
 )
 def test_texts_and_questions_have_the_prompts_of_the_folder(
-    tmp_path: Path,
-    architecture: Architecture,
-    prompts: dict[str, str],
-    document: str,
-    query: str,
+    tmp_path: Path, architecture: Architecture, prompts: dict[str, str], document: str, query: str
 ) -> None:
     folder = sentence_encoder(tmp_path / "m", architecture, pooling=MEAN, prompts=prompts)
     embedder = OnnxEmbedder(folder)

@@ -13,11 +13,7 @@ from pydantic import ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import (
-    InputRejected,
-    ProviderRefused,
-    ProviderUnavailable,
-)
+from rag_assets.common.errors import InputRejected, ProviderRefused, ProviderUnavailable
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig
 from rag_assets.models.factory import find_price, get_embedder_id
 from tests.unit.models.providers.conftest import KEY, Ask, AskChat, no_key

@@ -33,11 +33,7 @@ from pydantic import SecretStr, ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import (
-    InputRejected,
-    ProviderRefused,
-    ProviderUnavailable,
-)
+from rag_assets.common.errors import InputRejected, ProviderRefused, ProviderUnavailable
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_remote_model
 from tests.unit.models.providers.conftest import Ask, AskChat, endpoint_of, no_key
@@ -65,10 +61,7 @@ def is_signed(request: Request, token: str | None = None) -> bool:
     assert {"host", "x-amz-date"} <= set(names)
     address = f"http://{request.host}{request.environ['REQUEST_URI']}"
     copy = AWSRequest(
-        request.method,
-        address,
-        {name: request.headers[name] for name in names},
-        request.get_data(),
+        request.method, address, {name: request.headers[name] for name in names}, request.get_data()
     )
     copy.context["timestamp"] = request.headers["X-Amz-Date"]
     signer = SigV4Auth(Credentials(ACCESS, SECRET, token), found["service"], found["region"])
@@ -141,9 +134,7 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         + made.public_bytes(serialization.Encoding.PEM)
     )
     monkeypatch.setattr(
-        httpcore2,
-        "default_ssl_context",
-        lambda **_: ssl.create_default_context(cafile=str(path)),
+        httpcore2, "default_ssl_context", lambda **_: ssl.create_default_context(cafile=str(path))
     )
     return path
 
@@ -259,13 +250,7 @@ def test_the_installations_identity_signs_for_a_server_that_the_operator_lists(
     with pytest.raises(ProviderRefused, match="cloud identity"):
         ask("bedrock", ["one"], connection=connection, credentials=no_key)
     assert httpserver.log == []
-    ask(
-        "bedrock",
-        ["one"],
-        connection=connection,
-        credentials=no_key,
-        identity_hosts="127.0.0.1",
-    )
+    ask("bedrock", ["one"], connection=connection, credentials=no_key, identity_hosts="127.0.0.1")
     assert is_signed(httpserver.log[0][0])
 
 

@@ -10,10 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import (
-    InputRejected,
-    RerankFailed,
-)
+from rag_assets.common.errors import InputRejected, RerankFailed
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_remote_model, find_price
 from tests.unit.models.providers.conftest import KEY, Ask, AskChat, AskReranker
@@ -106,11 +103,7 @@ def test_a_reranker_scores_passages_in_their_order(
     ],
 )
 def test_a_reranker_that_fails_says_how(
-    httpserver: HTTPServer,
-    ask_reranker: AskReranker,
-    status: int,
-    body: dict[str, Any],
-    fault: str,
+    httpserver: HTTPServer, ask_reranker: AskReranker, status: int, body: dict[str, Any], fault: str
 ) -> None:
     httpserver.expect_request(RERANK).respond_with_json(body, status)
     with pytest.raises(RerankFailed) as caught:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_assets.common.errors import (
-    MalformedResponse,
-    NoProviderKey,
-)
+from rag_assets.common.errors import MalformedResponse, NoProviderKey
 from tests.unit.models.providers.conftest import KEY, no_key
 
 

@@ -31,13 +31,7 @@ def answer(dimensions: int, model: str) -> dict[str, Any]:
         ("ollama", "nomic-embed-text", 768, "search_document: one", "search_query: one"),
         ("ollama", "bge-m3", 1024, "one", "one"),
         ("vllm", "intfloat/multilingual-e5-large", 1024, "passage: one", "query: one"),
-        (
-            "vllm",
-            "Qwen/Qwen3-Embedding-0.6B",
-            1024,
-            "one",
-            f"{INSTRUCTION}one",
-        ),
+        ("vllm", "Qwen/Qwen3-Embedding-0.6B", 1024, "one", f"{INSTRUCTION}one"),
     ],
 )
 def test_a_listed_model_needs_no_settings(

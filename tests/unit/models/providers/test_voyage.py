@@ -12,12 +12,7 @@ from pydantic import ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import (
-    InputRejected,
-    MalformedResponse,
-    ProviderRefused,
-    RerankFailed,
-)
+from rag_assets.common.errors import InputRejected, MalformedResponse, ProviderRefused, RerankFailed
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_remote_model, find_price
 from tests.unit.models.providers.conftest import KEY, Ask, AskReranker
@@ -107,10 +102,7 @@ def test_too_many_texts_are_refused_with_voyages_own_words(
 def test_a_reranker_scores_passages_in_their_order(
     httpserver: HTTPServer, ask_reranker: AskReranker
 ) -> None:
-    data = [
-        {"index": 1, "relevance_score": 0.9},
-        {"index": 0, "relevance_score": 0.2},
-    ]
+    data = [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]
     answer: dict[str, Any] = {"object": "list", "data": data, "model": "rerank-2.5"}
     httpserver.expect_request(RERANK, method="POST").respond_with_json(
         {**answer, "usage": {"total_tokens": 26}}

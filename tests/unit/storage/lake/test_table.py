@@ -93,9 +93,7 @@ PLAIN = ParsedText("One.\n\nTwo.", (Block("paragraph", 0, 4), Block("paragraph",
 PAGE = replace(PLAIN, blocks=(PLAIN.blocks[0], replace(PLAIN.blocks[1], block_id="b2")))
 
 
-def test_block_ids_are_read_as_written_beside_texts_of_an_earlier_version(
-    acme: TenantLake,
-) -> None:
+def test_block_ids_are_read_as_written_beside_texts_of_an_earlier_version(acme: TenantLake) -> None:
     table = acme._tables.parsed()
     first = {n: kind for n, kind in PARSED_TEXT.items() if n not in PARSED_TEXT_TABLE.added}
     before = TableKind("key", pl.Schema(first), 32, 16 << 20, "ZSTD")

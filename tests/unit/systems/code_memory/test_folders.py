@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_assets.runtime.watched_folders import (
-    TenantSources,
-    find_sources,
-)
+from rag_assets.runtime.watched_folders import TenantSources, find_sources
 from tests.unit.runtime.test_watched_folders import record
 
 

@@ -164,10 +164,7 @@ def test_ends_of_a_path_start_with_a_literal_part(path: str, ends: list[str]) ->
 
 
 def test_a_requested_path_may_have_the_prefix_of_a_server() -> None:
-    assert [*iter_route_endings("GET /api/v2/owners/5")] == [
-        "get /v2/owners/{}",
-        "get /owners/{}",
-    ]
+    assert [*iter_route_endings("GET /api/v2/owners/5")] == ["get /v2/owners/{}", "get /owners/{}"]
     assert [*iter_route_endings("/api/articles/my-first")] == [
         "/articles/my-first",
         "/articles/{}",

@@ -380,7 +380,7 @@ def test_an_application_names_middleware_of_its_own() -> None:
                     $middleware->web(append: [\\App\\A::class], prepend: \\App\\P::class);
                     $middleware->appendToGroup('own', ['role:admin', \\App\\B::class]);
                     $middleware->group('plain', ['web']);
-                })->create();""",
+                })->create();"""
     )
     assert found == {
         "role": ("App\\Role",),
@@ -394,7 +394,7 @@ def test_names_in_a_circle_stand_for_what_else_they_name() -> None:
     found = names_of(
         app__Kernel="""class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
             protected $middlewareGroups = ['a' => ['b', 'X\\\\One'], 'b' => ['a', 'X\\\\Two']];
-        }""",
+        }"""
     )
     assert found == {"a": ("X\\Two", "X\\One"), "b": ("X\\One", "X\\Two")}
 

@@ -209,10 +209,7 @@ LATER_FORMS: dict[str, tuple[str, list[str]]] = {
             Route::post('x', 'store')->name('s');
         });
         """,
-        [
-            "GET|HEAD p - PhotoController@index",
-            "POST p/x s PhotoController@store",
-        ],
+        ["GET|HEAD p - PhotoController@index", "POST p/x s PhotoController@store"],
     ),
     "singletons": (
         """
@@ -228,9 +225,7 @@ LATER_FORMS: dict[str, tuple[str, list[str]]] = {
         """
         Route::singleton('a/b', 'AB')->only(['edit']);
         """,
-        [
-            "GET|HEAD a/b/edit b.edit AB@edit",
-        ],
+        ["GET|HEAD a/b/edit b.edit AB@edit"],
     ),
     "scoped bindings": (
         """
@@ -238,26 +233,19 @@ LATER_FORMS: dict[str, tuple[str, list[str]]] = {
             Route::get('u/{user}/p/{post:slug}', 'C@scoped')->withoutScopedBindings();
         });
         """,
-        [
-            "GET|HEAD u/{user}/p/{post} - C@scoped fields=post:slug",
-        ],
+        ["GET|HEAD u/{user}/p/{post} - C@scoped fields=post:slug"],
     ),
     "trashed models": (
         """
         Route::get('t/{user}', 'C@trashed')->withTrashed()->scopeBindings()->can('view', 'user');
         """,
-        [
-            "GET|HEAD t/{user} - C@trashed middleware=can:view,user",
-        ],
+        ["GET|HEAD t/{user} - C@trashed middleware=can:view,user"],
     ),
     "resources with trashed models": (
         """
         Route::resource('films', 'F')->withTrashed(['show'])->only(['show', 'index']);
         """,
-        [
-            "GET|HEAD films films.index F@index",
-            "GET|HEAD films/{film} films.show F@show",
-        ],
+        ["GET|HEAD films films.index F@index", "GET|HEAD films/{film} films.show F@show"],
     ),
     "resources that can be trashed": (
         """
@@ -291,18 +279,14 @@ LATER_FORMS: dict[str, tuple[str, list[str]]] = {
             Route::get('w/{id}/{kind}', 'C@w')->whereUuid('id');
         });
         """,
-        [
-            f"GET|HEAD w/{{id}}/{{kind}} - C@w wheres=id:{_UUID},kind:a|b",
-        ],
+        [f"GET|HEAD w/{{id}}/{{kind}} - C@w wheres=id:{_UUID},kind:a|b"],
     ),
     "constraints": (
         """
         Route::get('z/{x}', 'C@z')->whereUlid('x')->whereIn('y', ['1', '2'])
             ->missing(fn () => 1)->block();
         """,
-        [
-            f"GET|HEAD z/{{x}} - C@z wheres=x:{_ULID},y:1|2",
-        ],
+        [f"GET|HEAD z/{{x}} - C@z wheres=x:{_ULID},y:1|2"],
     ),
     "namespaces": (
         """
@@ -311,38 +295,27 @@ LATER_FORMS: dict[str, tuple[str, list[str]]] = {
             Route::get('inv', \\App\\Http\\Inv::class);
         });
         """,
-        [
-            "GET|HEAD ns - App\\Http\\C@m",
-            "GET|HEAD inv - App\\Http\\Inv@__invoke",
-        ],
+        ["GET|HEAD ns - App\\Http\\C@m", "GET|HEAD inv - App\\Http\\Inv@__invoke"],
     ),
     "methods in common": (
         """
         Route::match(['get', 'post'], 'both', 'C@both');
         Route::get('both', 'C@get');
         """,
-        [
-            "GET|POST|HEAD both - C@both",
-            "GET|HEAD both - C@get",
-        ],
+        ["GET|POST|HEAD both - C@both", "GET|HEAD both - C@get"],
     ),
     "redirects and views": (
         """
         Route::redirect('here', 'there')->name('r');
         Route::view('v', 'v', status: 200)->middleware('w');
         """,
-        [
-            "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS here r there",
-            "GET|HEAD v - v middleware=w",
-        ],
+        ["GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS here r there", "GET|HEAD v - v middleware=w"],
     ),
     "attributes before a singleton": (
         """
         Route::middleware(['a'])->withoutMiddleware('b')->singleton('guarded', 'G')->only('show');
         """,
-        [
-            "GET|HEAD guarded guarded.show G@show middleware=a without=b",
-        ],
+        ["GET|HEAD guarded guarded.show G@show middleware=a without=b"],
     ),
     "resources in groups": (
         """
@@ -350,9 +323,7 @@ LATER_FORMS: dict[str, tuple[str, list[str]]] = {
             Route::resource('media-files.tags', 'MT')->scoped()->only('show');
         });
         """,
-        [
-            "GET|HEAD x/media-files/{media_file}/tags/{tag} x.media-files.tags.show MT@show",
-        ],
+        ["GET|HEAD x/media-files/{media_file}/tags/{tag} x.media-files.tags.show MT@show"],
     ),
 }
 

@@ -300,10 +300,7 @@ def test_a_definition_kept_in_a_variable_is_followed() -> None:
 
     tables = replayed(text).tables
 
-    assert {n: [*t.columns] for n, t in tables.items()} == {
-        "a": ["code"],
-        "b": ["code"],
-    }
+    assert {n: [*t.columns] for n, t in tables.items()} == {"a": ["code"], "b": ["code"]}
     assert not any(table.reasons for table in tables.values())
 
 

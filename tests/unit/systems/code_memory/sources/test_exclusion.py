@@ -98,7 +98,7 @@ def test_globs_choose_files_and_folders(tmp_path: Path) -> None:
         "e.x",
     }
     assert set(listed(made.source("HEAD", exclude=["/app/*.py"]))) == {
-        *("app/b.md", "docs/c.md", "docs/old/d.md"),
+        *("app/b.md", "docs/c.md", "docs/old/d.md")
     }
     assert "app/b.md" not in listed(made.source("HEAD", include=["app", "!*.md"]))
 

@@ -266,10 +266,7 @@ def origins(body: str, kind: str = "goes_through", *, head: str = "function act(
         ("$t = $a ? one() : two(); $t->stop();", ["one()->stop()", "two()->stop()"]),
         ("$t = one() ?? abort(404); $t->stop();", ["one()->stop()"]),
         ("$t = null; $t = one(); $t->stop();", ["one()->stop()"]),
-        (
-            "$t = match (1) { 1 => one(), default => throw new E }; $t->stop();",
-            ["one()->stop()"],
-        ),
+        ("$t = match (1) { 1 => one(), default => throw new E }; $t->stop();", ["one()->stop()"]),
         ("$q = one(); $q = $q->where(); $q->stop();", ["one()->stop()"]),
         ("optional(one())->stop();", ["one()->stop()"]),
         ("app(Team::class)->servers()->act();", ["App\\Models\\Team->servers()->act()"]),
@@ -317,10 +314,9 @@ def test_what_a_method_gives_that_declares_nothing(
 ) -> None:
     expected = (
         given
-        or {
-            "if": ["App\\Models\\Team::find()"],
-            "return": ["App\\Models\\Team->owner()"],
-        }[body.split(maxsplit=1)[0]]
+        or {"if": ["App\\Models\\Team::find()"], "return": ["App\\Models\\Team->owner()"]}[
+            body.split(maxsplit=1)[0]
+        ]
     )
     assert origins(body, "gives", head=head) == [expected]
 
