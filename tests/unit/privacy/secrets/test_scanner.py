@@ -92,14 +92,8 @@ def test_an_aws_secret_is_found_by_words_beside_it(scanner: SecretScanner) -> No
 @pytest.mark.parametrize(
     "line",
     [
-        "password = '{}'",
-        'password: "{}"',
-        "DB_PASSWORD={}",
-        "spring.datasource.password={}",
-        '{{"password": "{}"}}',
-        "passwd := `{}`",
-        "Password: {}",
-        "PGPASSWORD='{}' psql",
+        *("password = '{}'", 'password: "{}"', "DB_PASSWORD={}", "spring.datasource.password={}"),
+        *('{{"password": "{}"}}', "passwd := `{}`", "Password: {}", "PGPASSWORD='{}' psql"),
     ],
 )
 def test_an_assigned_password_is_found_without_its_name(scanner: SecretScanner, line: str) -> None:

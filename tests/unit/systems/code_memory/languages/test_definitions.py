@@ -24,19 +24,7 @@ LANGUAGES = sorted(READERS)
 PIECES = st.sampled_from(
     [piece for text in SAMPLES.values() for piece in text.splitlines(keepends=True)]
     + [
-        "\r\n",
-        "\n\n",
-        "é😀",
-        "{",
-        "}",
-        "(",
-        "'",
-        '"',
-        "`",
-        "/*",
-        "*/",
-        "<script>",
-        "</script>",
+        *("\r\n", "\n\n", "é😀", "{", "}", "(", "'", '"', "`", "/*", "*/", "<script>", "</script>"),
         ";",
     ]
 )

@@ -67,16 +67,9 @@ def test_ancestry_and_imports_are_fully_qualified() -> None:
 
 def test_calls_are_told_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "App\\Jobs\\Send::handle") == [
-        "App\\Jobs\\Mailer::send",
-        "App\\Models\\Line::text",
-        "App\\Models\\Invoice::save",
-        "other",
-        "App\\Jobs\\Send::log",
-        "App\\Jobs\\Queueable::log",
-        "App\\Jobs\\Job::log",
-        "App\\Jobs\\Job::boot",
-        "Log::info",
-        "App\\helpers\\money",
+        *("App\\Jobs\\Mailer::send", "App\\Models\\Line::text", "App\\Models\\Invoice::save"),
+        *("other", "App\\Jobs\\Send::log", "App\\Jobs\\Queueable::log", "App\\Jobs\\Job::log"),
+        *("App\\Jobs\\Job::boot", "Log::info", "App\\helpers\\money"),
         "App\\Models\\Invoice::find",
     ]
     assert stated("creates_object") == ["App\\Models\\Invoice"]

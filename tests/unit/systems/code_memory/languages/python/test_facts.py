@@ -75,17 +75,9 @@ def test_ancestors_are_references() -> None:
 
 def test_calls_are_told_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "Sender.send") == [
-        "os.path.join",
-        "numpy.zeros",
-        "billing.models.Line.text",
-        ".rates.Rate.value",
-        ":Sender.send",
-        "billing.models.Invoice",
-        "billing.models.Invoice.save",
-        "billing.models.Line",
-        "billing.models.Line.total",
-        ".rates.of",
-        ":helper",
+        *("os.path.join", "numpy.zeros", "billing.models.Line.text", ".rates.Rate.value"),
+        *(":Sender.send", "billing.models.Invoice", "billing.models.Invoice.save"),
+        *("billing.models.Line", "billing.models.Line.total", ".rates.of", ":helper"),
     ]
     assert stated("calls", "Sender.make") == [":Sender.send"]
     assert stated("calls", "Sender.plain") == []
