@@ -286,8 +286,11 @@ OPERATORS_ENVIRONMENT = {
         ("cohere", "Authorization"),
         ("gemini", "X-Goog-Api-Key"),
         ("ollama", None),
+        ("ollama", "Authorization"),
+        ("openai-compatible", None),
         ("openai-compatible", "Authorization"),
         ("vllm", None),
+        ("vllm", "Authorization"),
         ("voyage", "Authorization"),
     ],
 )
@@ -301,8 +304,9 @@ def test_the_operators_environment_has_no_effect(
     for name, value in OPERATORS_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     httpserver.expect_request(ANY).respond_with_data("", 400)
+    credentials = no_key if header is None else lambda: SecretStr(KEY)
     with pytest.raises(InputRejected):
-        ask(provider, **OPTIONS[provider])
+        ask(provider, **OPTIONS[provider] | {"credentials": credentials})
     request = httpserver.log[0][0]
     assert OPERATORS not in request.url + str(request.headers)
     for name in ("Api-Key", "Authorization", "X-Goog-Api-Key"):

@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.search.test_reranking import is_reranked
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.chat import UNKNOWN_WINDOW
@@ -20,6 +19,7 @@ from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import DEFAULT_PROFILE
+from tests.unit.search.test_scoring import is_reranked
 
 SERVICES = cast("SearchServices", Mock())
 
