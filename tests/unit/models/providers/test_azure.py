@@ -21,6 +21,14 @@ from tests.unit.models.providers.conftest import KEY, Ask, AskChat, no_key
 LARGE = "/openai/deployments/text-embedding-3-large/embeddings"
 TOKEN = "eyJ-a-token-of-the-identity"
 IDENTITY = {"identity": "managed", "client_id": "11111111-2222-3333-4444-555555555555"}
+MANAGED: dict[str, Any] = {
+    "provider": "azure",
+    "model": "text-embedding-3-large",
+    "connection": IDENTITY,
+    "credentials": no_key,
+    "identity_hosts": "127.0.0.1",
+}
+"""What is asked for with the identity of the installation."""
 
 
 def vectors(dimensions: int, count: int = 2) -> dict[str, Any]:
@@ -96,13 +104,7 @@ def test_a_managed_identity_sends_its_token_and_no_key(
     httpserver: HTTPServer, ask: Ask, identity: Callable[[], Request]
 ) -> None:
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
-    ask(
-        "azure",
-        model="text-embedding-3-large",
-        connection=IDENTITY,
-        credentials=no_key,
-        identity_hosts="127.0.0.1",
-    )
+    ask(**MANAGED)
     asked = identity()
     assert asked.headers["X-Identity-Header"] == "secret-of-the-platform"
     assert asked.args["resource"] == "https://cognitiveservices.azure.com"
@@ -123,13 +125,7 @@ def test_a_managed_identity_sends_no_key_of_the_operators_environment(
         "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
     )
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
-    ask(
-        "azure",
-        model="text-embedding-3-large",
-        connection=IDENTITY,
-        credentials=no_key,
-        identity_hosts="127.0.0.1",
-    )
+    ask(**MANAGED)
     sent = next(request for request, _ in httpserver.log if request.path == LARGE)
     assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
     assert "of-the-operator" not in str(sent.headers)
@@ -139,13 +135,7 @@ def test_a_server_that_the_operator_does_not_list_gets_no_token(
     httpserver: HTTPServer, ask: Ask, identity: Callable[[], Request]
 ) -> None:
     with pytest.raises(ProviderRefused, match="cloud identity to 127") as caught:
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="acme.openai.azure.com",
-        )
+        ask(**MANAGED | {"identity_hosts": "acme.openai.azure.com"})
     assert "RAG_ASSETS_IDENTITY_HOSTS" in (caught.value.hint or "")
     assert httpserver.log == []
 
@@ -157,13 +147,7 @@ def test_a_machine_without_an_identity_says_what_to_assign(
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     httpserver.expect_request("/msi/token").respond_with_json({"message": KEY}, 400)
     with pytest.raises(ProviderRefused, match="managed identity") as caught:
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="127.0.0.1",
-        )
+        ask(**MANAGED)
     assert "Cognitive Services OpenAI User" in (caught.value.hint or "")
     assert KEY not in str(caught.value)
 
@@ -177,13 +161,7 @@ def test_a_token_service_that_fails_stops_no_tenant(
     # 501 is one that Azure's SDK does not retry.
     httpserver.expect_request("/msi/token").respond_with_data(body, 501)
     with pytest.raises(ProviderUnavailable, match="issues tokens") as caught:
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="127.0.0.1",
-        )
+        ask(**MANAGED)
     assert KEY not in str(caught.value)
 
 
@@ -198,13 +176,7 @@ def test_a_token_service_without_a_response_stops_no_tenant(
 
     monkeypatch.setattr(ManagedIdentityCredential, "get_token", get_token)
     with pytest.raises(ProviderUnavailable, match="issues tokens"):
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="127.0.0.1",
-        )
+        ask(**MANAGED)
     assert httpserver.log == []
 
 

@@ -8,7 +8,6 @@ import re
 import ssl
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,6 @@ from botocore.exceptions import (
 )
 from botocore.session import Session
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr, ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
@@ -36,6 +33,7 @@ from werkzeug import Request, Response
 from rag_assets.common.errors import InputRejected, ProviderRefused, ProviderUnavailable
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_remote_model
+from tests.unit.models.conftest import write_certificate
 from tests.unit.models.providers.conftest import Ask, AskChat, endpoint_of, no_key
 
 ACCESS, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "a-session"
@@ -116,23 +114,7 @@ def test_a_signature_does_not_hold_for_another_secret(httpserver: HTTPServer, as
 @pytest.fixture
 def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Create a certificate of 127.0.0.1 that is trusted like a public one."""
-    private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
-    now = datetime.now(UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder(name, name, private.public_key(), 1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(names, critical=False)
-        .sign(private, hashes.SHA256())
-    )
-    pem = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
-    path = tmp_path / "server.pem"
-    path.write_bytes(
-        private.private_bytes(*pem, serialization.NoEncryption())
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
+    path = write_certificate(tmp_path, x509.IPAddress(ip_address("127.0.0.1")))
     monkeypatch.setattr(
         httpcore2, "default_ssl_context", lambda **_: ssl.create_default_context(cafile=str(path))
     )
