@@ -227,7 +227,9 @@ def test_namespaces_of_one_file_keep_their_names_apart() -> None:
     ]
 
 
-def origins(body: str, kind: str = "goes_through", *, head: str = "function act()") -> list[object]:
+def origins_in(
+    body: str, kind: str = "goes_through", *, head: str = "function act()"
+) -> list[object]:
     """Return the origins in a method's facts of a kind."""
     text = (
         "<?php\nnamespace App;\nuse App\\Models\\Team;\nuse Illuminate\\Support\\Facades\\Auth;\n"
@@ -267,7 +269,7 @@ def origins(body: str, kind: str = "goes_through", *, head: str = "function act(
     ],
 )
 def test_a_chain_is_told_from_where_it_begins(body: str, origins: list[str]) -> None:
-    assert origins in origins(body)
+    assert origins in origins_in(body)
 
 
 @pytest.mark.parametrize(
@@ -281,11 +283,11 @@ def test_a_chain_is_told_from_where_it_begins(body: str, origins: list[str]) -> 
     ],
 )
 def test_what_is_computed_is_told_of_nothing(body: str) -> None:
-    assert not [one for one in origins(body) if "stop()" in str(one)]
+    assert not [one for one in origins_in(body) if "stop()" in str(one)]
 
 
 def test_what_its_own_file_tells_is_not_told_again() -> None:
-    assert origins("Team::where('a', 1)->orderBy('b')->get(); $this->team->save();") == []
+    assert origins_in("Team::where('a', 1)->orderBy('b')->get(); $this->team->save();") == []
 
 
 @pytest.mark.parametrize(
@@ -311,13 +313,13 @@ def test_what_a_method_gives_that_declares_nothing(
             body.split(maxsplit=1)[0]
         ]
     )
-    assert origins(body, "gives", head=head) == [expected]
+    assert origins_in(body, "gives", head=head) == [expected]
 
 
 def test_what_returns_something_that_is_computed_gives_nothing() -> None:
-    assert origins("if (1) { return one(); } return $x;", "gives") == []
-    assert origins("return one();", "gives", head="function act(): Team") == []
-    assert origins("$f = function () { return one(); }; $f();", "gives") == []
+    assert origins_in("if (1) { return one(); } return $x;", "gives") == []
+    assert origins_in("return one();", "gives", head="function act(): Team") == []
+    assert origins_in("$f = function () { return one(); }; $f();", "gives") == []
 
 
 @pytest.mark.parametrize(
@@ -336,7 +338,7 @@ def test_what_returns_something_that_is_computed_gives_nothing() -> None:
 )
 def test_hostile_bodies_are_read_in_time(body: str) -> None:
     began = time.process_time()
-    origins(body)
+    origins_in(body)
     assert time.process_time() - began < 20
 
 
