@@ -15,7 +15,7 @@ from psycopg import sql
 
 from rag_assets.cli.runs import Runner
 from tests.installation import FAST, CommandResult, Installation
-from tests.unit.ingest.parsing.test_masked_formats import MAKERS
+from tests.unit.ingest.parsing.test_masking import MAKERS
 from tests.unit.privacy.secrets import planted
 
 KINDS = {

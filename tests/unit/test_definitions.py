@@ -51,30 +51,13 @@ CHECKS = {
     "search_index.staleness",
 }
 JOBS = {
-    "canary",
-    "check_all_tenants",
-    "check_tenant",
-    "compact",
-    "detect_drift",
-    "end_removals",
-    "expectations",
-    "measure_quality",
-    "prune",
-    "publish_generation",
-    "repair_index",
-    "report_costs",
-    "sync_tenant",
+    *("canary", "check_all_tenants", "check_tenant", "compact", "detect_drift", "end_removals"),
+    *("expectations", "measure_quality", "prune", "publish_generation", "repair_index"),
+    *("report_costs", "sync_tenant"),
 }
 SENSORS = {
-    "drift_offenders",
-    "embedding_batches",
-    "lost_entries",
-    "published_builds",
-    "removals",
-    "run_failures",
-    "source_files",
-    "staleness",
-    "tenants",
+    *("drift_offenders", "embedding_batches", "lost_entries", "published_builds", "removals"),
+    *("run_failures", "source_files", "staleness", "tenants"),
 }
 SCHEDULES = {
     "daily_canary",

@@ -1,4 +1,4 @@
-"""Turns of requests in an event loop."""
+"""Admission: shares of running searches, fair turns, and waiting."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone, Overloaded, Turns
+from rag_assets.api.admission import (
+    CLIENT_GONE,
+    Admission,
+    ClientGone,
+    FairQueue,
+    Overloaded,
+    Turns,
+)
 
 
 async def worked(admission: Admission, tenant: str, seconds: float = 0.0) -> str:
@@ -109,3 +118,74 @@ def test_a_closed_connection_leaves_the_queue() -> None:
         assert await worked(admission, "acme") == "acme"
 
     asyncio.run(run())
+
+
+def taken(queue: FairQueue[str]) -> list[str]:
+    found = []
+    while (one := queue.pop()) is not None:
+        found.append(one[1])
+    return found
+
+
+def test_tenants_and_their_callers_have_turns_by_turns() -> None:
+    queue: FairQueue[str] = FairQueue(100)
+    for number in range(3):
+        queue.add("flood", "eve", f"eve{number}")
+    queue.add("flood", "ada", "ada0")
+    queue.add("calm", "bob", "bob0")
+    assert taken(queue) == ["eve0", "bob0", "ada0", "eve1", "eve2"]
+    assert len(queue) == 0
+
+
+def test_a_tenant_at_its_limit_delays_no_other() -> None:
+    queue: FairQueue[str] = FairQueue(1)
+    queue.start("flood")
+    queue.add("flood", "eve", "eve0")
+    queue.add("calm", "bob", "bob0")
+    assert taken(queue) == ["bob0"]
+    queue.end("flood")
+    assert taken(queue) == ["eve0"]
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=40))
+def test_no_request_waits_longer_than_estimated(arrivals: list[tuple[str, str]]) -> None:
+    queue: FairQueue[int] = FairQueue(100)
+    said = {}
+    for number, (tenant, caller) in enumerate(arrivals):
+        said[number] = queue.count_ahead(tenant, caller)
+        queue.add(tenant, caller, number)
+    last = len(arrivals) - 1
+    order = []
+    while (one := queue.pop()) is not None:
+        order.append(one[1])
+    assert sorted(order) == list(range(len(arrivals)))
+    if order:
+        assert order.index(last) <= said[last]
+
+
+def test_cancelled_waiters_are_removed() -> None:
+    queue: FairQueue[str] = FairQueue(100)
+    queue.add("a", "x", "one")
+    queue.discard("a", "x", "other")
+    queue.discard("b", "x", "one")
+    assert queue.find_longest() is not None
+    queue.discard("a", "x", "one")
+    assert (len(queue), queue.find_longest(), queue.pop()) == (0, None, None)
+
+
+@given(st.integers(1, 8), st.integers(1, 100))
+def test_shares_are_the_whole_and_leave_a_turn_to_other_tenants(workers: int, more: int) -> None:
+    turns = 2 * workers + more
+    shares = [Turns.for_worker(turns, worker, workers) for worker in range(workers)]
+    assert sum(share.total for share in shares) == turns
+    assert sum(share.per_tenant for share in shares) <= turns - turns // 4
+    assert all(share.per_tenant > 0 for share in shares)
+    if workers > 1:
+        assert all(share.per_tenant < share.total for share in shares)
+
+
+def test_one_worker_has_all() -> None:
+    assert Turns.for_worker(32) == Turns(32, 24)
+    assert Turns.for_worker(1) == Turns(1, 1)
+    assert Turns.for_worker(32, 1, 2) == Turns(16, 12)

@@ -1,12 +1,34 @@
+"""Chat models of tenants, and what their answers cost."""
+
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rag_assets.billing.chat_models import find_chat_model, find_chat_price
-from rag_assets.common.errors import ConfigurationError, NoChatModel
-from rag_assets.tenants.model import Tenant
+from rag_assets.billing.chat_models import (
+    BilledChat,
+    ChatSpending,
+    find_chat_model,
+    find_chat_price,
+)
+from rag_assets.common.errors import (
+    CapReached,
+    ChatFailed,
+    ChatRefused,
+    ChatTimeout,
+    ConfigurationError,
+    NoChatModel,
+    NoProviderKey,
+    RagAssetsError,
+)
+from rag_assets.models.chat import Completion, estimate_input_tokens
+from rag_assets.models.prices import ChatPrice
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.tenants.model import CapsConfig, Tenant
 
 OWN = {"model": "llama", "provider": "openai-compatible", "base_url": "https://ai.example.org/v1"}
 
@@ -78,3 +100,164 @@ def test_the_price_is_the_listed_one_at_the_providers_own_server_alone() -> None
     assert price(**elsewhere) is None
     said = {"input_per_million": 1.0, "output_per_million": 2.0}
     assert price(**elsewhere, prices=said) == pytest.approx(3.0)
+
+
+REF = TenantRef("acme", 1)
+PRICE = ChatPrice(input_per_million=1.0, output_per_million=1_000.0)
+MOST = PRICE.compute_cost(estimate_input_tokens("Be short.", "What?"), 100)
+
+
+class Books:
+    """Usage in memory."""
+
+    def __init__(self, spent: float = 0.0, error: Exception | None = None) -> None:
+        self.cost = spent
+        self.used: list[Usage] = []
+        self.error = error
+
+    def read_spending(self, tenant_id: str, day: object) -> SpendingTotals:
+        return SpendingTotals(0.0, self.cost, self.cost)
+
+    def add(self, ref: TenantRef, provider: str, model: str, used: Usage) -> None:
+        assert (ref, provider, model) == (REF, "openai", "m")
+        if self.error is not None:
+            raise self.error
+        self.used.append(used)
+        self.cost += used.cost
+
+
+class Model:
+    """A model that writes when it is allowed to, or fails."""
+
+    def __init__(self, outcome: Completion | Exception, at_once: int = 1) -> None:
+        self.outcome = outcome
+        self.asked = 0
+        self.together = asyncio.Barrier(at_once)
+
+    async def complete(
+        self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
+    ) -> Completion:
+        self.asked += 1
+        await self.together.wait()
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+def paid(
+    books: Books, model: Model, price: ChatPrice | None = PRICE, **caps: float
+) -> tuple[BilledChat, ChatSpending]:
+    batches = SimpleNamespace(open_cost=lambda tenant: 0.0)
+    catalog: Any = SimpleNamespace(usage=books, batches=batches)
+    spending = ChatSpending(catalog)
+    tenant = Tenant(id="acme", caps=CapsConfig(**caps))
+    chat = BilledChat(model, spending, REF, tenant, provider="openai", name="m", price=price)
+    return chat, spending
+
+
+def ask(chat: BilledChat, times: int = 1) -> list[Completion | BaseException]:
+    async def all_of_them() -> list[Completion | BaseException]:
+        return await asyncio.gather(
+            *(
+                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
+                for _ in range(times)
+            ),
+            return_exceptions=True,
+        )
+
+    return asyncio.run(all_of_them())
+
+
+def test_input_and_output_tokens_are_recorded_at_their_prices() -> None:
+    books = Books()
+    chat, _ = paid(books, Model(Completion("Yes.", 1_000, 10, requests=2)))
+    ask(chat)
+    [used] = books.used
+    assert (used.tokens, used.output_tokens, used.requests, used.retries) == (1_010, 10, 2, 1)
+    assert used.cost == pytest.approx(0.001 + 0.01)
+    assert used.unpriced_tokens == 0
+
+
+def test_without_a_price_tokens_are_counted_as_unpriced() -> None:
+    books = Books()
+    chat, _ = paid(books, Model(Completion("Yes.", 20, 3)), None)
+    ask(chat)
+    assert [(used.unpriced_tokens, used.known_cost) for used in books.used] == [(23, None)]
+
+
+def test_an_answer_that_could_exceed_a_cap_is_not_requested() -> None:
+    for caps in ({"per_day": MOST * 0.99}, {"per_month": MOST * 0.99}):
+        model = Model(Completion("Yes.", 1, 1))
+        chat, _ = paid(Books(), model, **caps)
+        [refused] = ask(chat)
+        assert isinstance(refused, CapReached)
+        assert "caps.per_" in refused.advice
+        assert refused.until is not None
+        assert model.asked == 0
+    chat, _ = paid(Books(), Model(Completion("Yes.", 1, 1)), per_day=MOST * 1.01, per_run=0.0)
+    assert isinstance(ask(chat)[0], Completion)
+
+
+def test_answers_that_are_written_at_once_break_no_cap_together() -> None:
+    # Room for three at their most; they are under way together, so the others are refused.
+    model = Model(Completion("Yes.", 5, 100), at_once=3)
+    books = Books()
+    chat, _ = paid(books, model, per_day=3.5 * MOST)
+    ended = ask(chat, 6)
+    assert sum(isinstance(one, Completion) for one in ended) == model.asked == 3
+    assert sum(isinstance(one, CapReached) for one in ended) == 3
+    assert books.cost <= 3.5 * MOST
+
+
+def test_the_unused_reservation_of_an_answer_may_be_spent_again() -> None:
+    books = Books()
+    chat, _ = paid(books, Model(Completion("Yes.", 1, 1)), per_day=1.5 * MOST)
+    assert all(isinstance(ask(chat)[0], Completion) for _ in range(5))
+    assert len(books.used) == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "requests", "paid_for"),
+    [
+        (ChatTimeout("late"), 1, True),
+        (ChatFailed("malformed"), 1, True),
+        (ChatRefused("refused"), 1, False),
+        (NoProviderKey("none"), 0, False),
+    ],
+)
+def test_a_failed_answer_is_charged_for_its_input(
+    error: RagAssetsError, requests: int, paid_for: bool
+) -> None:
+    books = Books()
+    chat, spending = paid(books, Model(error), per_day=1.5 * MOST)
+    assert ask(chat) == [error]
+    assert sum(used.requests for used in books.used) == requests
+    assert (sum(used.tokens for used in books.used) > 0) == paid_for
+    assert spending._in_progress == {}
+
+
+def test_a_cancelled_caller_leaves_nothing_reserved() -> None:
+    model = Model(Completion("Yes.", 1, 1), at_once=2)  # waits for another, who never comes
+    for moment in (0, 0.05):
+        chat, spending = paid(Books(), model, per_day=MOST)
+
+        async def given_up(chat: BilledChat = chat, moment: float = moment) -> None:
+            asking = asyncio.ensure_future(
+                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
+            )
+            await asyncio.sleep(moment)
+            asking.cancel()
+            await asyncio.wait([asking])
+            await asyncio.sleep(0.05)
+
+        asyncio.run(given_up())
+        assert spending._in_progress == {}
+
+
+def test_an_answer_is_not_lost_when_its_usage_cannot_be_recorded() -> None:
+    chat, spending = paid(Books(error=RuntimeError("no")), Model(Completion("Yes.", 1, 1)))
+    assert isinstance(ask(chat)[0], Completion)
+    assert spending._in_progress == {}

@@ -20,10 +20,7 @@ def test_expected_and_actual_and_the_questions_are_shown() -> None:
     worse = (WorseQuestion("parent-time-off", 1.0, 0.2),)
     found = build_verdict(QualityVerdict("fail", "worse", 30, 20, guarded, worse, ("a",)), "acme")
     rows = [(row.what, row.expected, row.actual) for row in found.compared]
-    assert rows == [
-        ("nDCG@10, at least", 0.78, 0.7),
-        ("judged questions asked, at least", 20, 30),
-    ]
+    assert rows == [("nDCG@10, at least", 0.78, 0.7), ("judged questions asked, at least", 20, 30)]
     assert found.offenders == (("parent-time-off", 1.0, 0.2),)
     assert "rag-assets eval acme" in found.description
     assert found.notes == {"questions left out": 1}

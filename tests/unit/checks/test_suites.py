@@ -210,17 +210,7 @@ def test_chunk_rows_hold_facts_and_no_text() -> None:
 
 
 def test_rows_that_a_crash_wrote_twice_count_once() -> None:
-    made = Chunk(
-        0,
-        "text",
-        0,
-        4,
-        0,
-        (),
-        1,
-        compute_text_hash(None, (), "text"),
-        lines(1, 1),
-    )
+    made = Chunk(0, "text", 0, 4, 0, (), 1, compute_text_hash(None, (), "text"), lines(1, 1))
     user = ChunkUser("a", None, build_chunk_parameters("heading"))
     later = ChunkSetRow("k", "d", (made,), created_at=NOW)
     stored = pl.concat(

@@ -98,10 +98,7 @@ def test_documents_are_counted_by_type() -> None:
 
 def test_each_stage_is_described() -> None:
     assert describe_stages(HELD, SERVING, "rag-tenant-x") == {
-        "raw_documents": [
-            "4 documents of 2 types, 8 kB",
-            "1 exact copy: parsed and embedded once",
-        ],
+        "raw_documents": ["4 documents of 2 types, 8 kB", "1 exact copy: parsed and embedded once"],
         "parsed_text": [
             "3 texts: 2 pages, 2 headings, 1 table",
             "c.PDF: 1 scanned page read by OCR",
@@ -113,10 +110,7 @@ def test_each_stage_is_described() -> None:
             f"{draw_histogram([20, 40, 20, 40, 256])}  by length",
             "c.PDF: 1 chunk dropped for a credential: described-sk",
         ],
-        "embeddings": [
-            "2 vectors of 384 dimensions",
-            "3 chunks share the vector of an equal text",
-        ],
+        "embeddings": ["2 vectors of 384 dimensions", "3 chunks share the vector of an equal text"],
         "search_index": ["5 entries of 3 documents, generation 3, alias rag-tenant-x"],
     }
 

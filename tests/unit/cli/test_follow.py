@@ -11,10 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.remote_origin import (
-    InProcessCodeLocationOrigin,
-    RemoteRepositoryOrigin,
-)
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin

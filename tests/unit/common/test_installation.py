@@ -32,9 +32,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_an_installation_without_values_is_that_of_the_environment(
-    environ: dict[str, str],
-) -> None:
+def test_an_installation_without_values_is_that_of_the_environment(environ: dict[str, str]) -> None:
     assert Installation().settings(environ) == Settings.from_environment(environ)
 
 

@@ -27,9 +27,7 @@ CONTEXT = MessageContext("port", Caller(principals=("ada",)))
 
 
 def _tide(_: Knowledge) -> ToolFunction:
-    async def tide(
-        vessel: Annotated[str, Field(max_length=10, description="Whose tide.")],
-    ) -> str:
+    async def tide(vessel: Annotated[str, Field(max_length=10, description="Whose tide.")]) -> str:
         if vessel == "wreck":
             raise InvalidRequest("a wreck has no tide", hint="name another vessel")
         message = current_message()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -104,3 +108,24 @@ def tiny_model(tmp_path: Path) -> MakeModel:
         return folder
 
     return make
+
+
+def write_certificate(folder: Path, subject: x509.GeneralName) -> Path:
+    """Write a key, and a certificate of a server that no authority has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "server")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([subject]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    path = folder / "server.pem"
+    path.write_bytes(
+        key.private_bytes(*pem, serialization.NoEncryption())
+        + made.public_bytes(serialization.Encoding.PEM)
+    )
+    return path

@@ -137,10 +137,7 @@ def test_a_prefix_is_counted():
             {"provider": "openai-compatible", "base_url": SERVER, "dimensions": 3},
             "needs a base_url and a model",
         ),
-        (
-            {"provider": "openai-compatible", "model": "m", "base_url": SERVER},
-            "set its dimensions",
-        ),
+        ({"provider": "openai-compatible", "model": "m", "base_url": SERVER}, "set its dimensions"),
         ({"provider": "openai", "model": "a b"}, "should match pattern"),
         ({"provider": "openai", "model": "a/../b?c"}, "should match pattern"),
         ({"provider": "openai", "path": "/models"}, "does not support path"),

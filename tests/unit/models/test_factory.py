@@ -127,12 +127,7 @@ SERVER = "https://models.example.org/v1"
             "gemini/gemini-embedding-exp@1536+b0e96883af6d",
         ),
         (
-            {
-                "provider": "openai-compatible",
-                "model": "e5",
-                "dimensions": 384,
-                "base_url": SERVER,
-            },
+            {"provider": "openai-compatible", "model": "e5", "dimensions": 384, "base_url": SERVER},
             "openai-compatible/e5@384+02e1e41e9a45",
         ),
         (

@@ -122,10 +122,7 @@ def test_an_account_or_a_certificate_without_an_address_is_refused(
 
 @pytest.mark.parametrize(
     ("environ", "named"),
-    [
-        (of(API_KEY="k"), "API_KEY"),
-        (of(USERNAME="other", PASSWORD="p"), "USERNAME and .*PASSWORD"),
-    ],
+    [(of(API_KEY="k"), "API_KEY"), (of(USERNAME="other", PASSWORD="p"), "USERNAME and .*PASSWORD")],
 )
 def test_an_account_in_the_address_and_in_settings_is_refused(
     tmp_path: Path, environ: dict[str, str], named: str

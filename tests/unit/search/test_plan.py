@@ -1,4 +1,4 @@
-"""Which lists of search steps are valid, and which are refused."""
+"""The plan of a search, and its steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rag_assets.search.plan import (
     load_installed_steps,
 )
 from rag_assets.search.progress import SearchProgress
-from rag_assets.search.services import SearchServices, Step
+from rag_assets.search.services import SearchServices, Step, TrustedStep
 
 
 @dataclass
@@ -55,9 +55,7 @@ def test_a_profile_chooses_its_list_and_all_others_have_the_default_one() -> Non
 
 
 @pytest.mark.parametrize("left_out", ["verify", "read", "fuse"])
-def test_no_profile_leaves_out_verification(
-    left_out: str,
-) -> None:
+def test_no_profile_leaves_out_verification(left_out: str) -> None:
     names = [name for name in DEFAULT_STEPS if name != left_out]
     with pytest.raises(ConfigurationError, match=r"profile 'experience'.*verify, fuse, read"):
         lists(*names)
@@ -118,3 +116,21 @@ def test_an_installed_system_adds_a_step_and_its_profile_chooses_it(
         load_installed_steps(systems("recall", "fuse", "read", "decay"))
     with pytest.raises(ConfigurationError, match="'verify' of system 'experience'"):
         load_installed_steps(systems(step="verify"))
+
+
+SERVICES = cast("SearchServices", Mock())
+
+
+class Foreign(TrustedStep):
+    """A step in a foreign package that declares itself trusted."""
+
+    def __init__(self, services: SearchServices) -> None: ...
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        return progress
+
+
+def test_plan_with_step_of_another_package_is_not_trusted() -> None:
+    names = ("recall", "foreign", "verify", "fuse", "read", "budget")
+    lists = StepLists(added={"foreign": Foreign}, profiles={"notes": names})
+    assert not lists.plan("notes", SERVICES).is_trusted

@@ -128,12 +128,7 @@ def test_another_version_or_minimum_has_another_identity() -> None:
 
 @pytest.mark.parametrize(
     ("chunker", "levels", "below_three", "below_four"),
-    [
-        ("heading", None, 2, 2),
-        ("heading", 9, 2, 2),
-        ("heading", 3, 2, 1),
-        ("heading", 2, 1, 1),
-    ],
+    [("heading", None, 2, 2), ("heading", 9, 2, 2), ("heading", 3, 2, 1), ("heading", 2, 1, 1)],
 )
 def test_documents_are_cut_at_the_levels_that_a_tenant_chooses(
     chunker: str, levels: int | None, below_three: int, below_four: int
@@ -143,10 +138,7 @@ def test_documents_are_cut_at_the_levels_that_a_tenant_chooses(
 
 @pytest.mark.parametrize(
     ("chunker", "levels", "said"),
-    [
-        ("heading", 0, "levels is 0"),
-        ("sentence", 2, "has no setting levels"),
-    ],
+    [("heading", 0, "levels is 0"), ("sentence", 2, "has no setting levels")],
 )
 def test_levels_that_there_are_not_are_refused(chunker: str, levels: int, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):

@@ -27,7 +27,7 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
 from tests.unit.systems.code_memory.derived.test_documents import LARAVEL
-from tests.unit.systems.code_memory.frameworks.test_own_frameworks import ACME, TEXT
+from tests.unit.systems.code_memory.frameworks.test_frameworks import ACME, TEXT
 
 STORE = "App\\Http\\Controllers\\InvoiceController::store"
 FILES = {

@@ -1,10 +1,13 @@
-"""Allowed roots, and reading a file within limits."""
+"""Files of a folder, read without following links."""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -14,13 +17,14 @@ from rag_assets.common.errors import (
     DocumentRejected,
     DocumentTooLarge,
     DocumentVanished,
+    ListingFailed,
 )
 from rag_assets.ingest.sources.disk import PIECE_BYTES
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 
 
-def source(root: Path) -> FilesSource:
-    return FilesSource(FilesConfig(name="docs", root=root))
+def source(root: Path, **options: Any) -> FilesSource:
+    return FilesSource(FilesConfig(name="docs", root=root, **options))
 
 
 def bytes_read() -> int:
@@ -75,13 +79,7 @@ def test_a_vanished_file_is_distinct_from_a_rejected_one(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "path",
     [
-        "../secret.md",
-        "sub/../../secret.md",
-        "/etc/passwd",
-        "",
-        ".",
-        "sub//a.md",
-        "a\0.md",
+        *("../secret.md", "sub/../../secret.md", "/etc/passwd", "", ".", "sub//a.md", "a\0.md"),
         "\ud800",
     ],
 )
@@ -198,3 +196,55 @@ def test_roots_come_from_the_allowlist(tmp_path: Path) -> None:
 def test_a_wrong_configuration_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FilesConfig.model_validate({"name": "docs", "root": tmp_path} | wrong)
+
+
+def paths(root: Path, **options: Any) -> list[str]:
+    return [document.path for document in source(root, **options).list()]
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+
+
+def test_a_file_without_permission_is_rejected(
+    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
+) -> None:
+    (open_folder / "locked.md").touch(mode=0)
+    with unprivileged(), pytest.raises(DocumentRejected, match="no permission"):
+        source(open_folder).read("locked.md", max_bytes=100)
+
+
+def test_a_folder_without_permission_fails_the_listing(
+    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
+) -> None:
+    write(open_folder, "a.md", "locked/b.md", "unsearchable/c.md")
+    (open_folder / "locked").chmod(0o000)
+    (open_folder / "unsearchable").chmod(0o444)
+    with unprivileged():
+        with pytest.raises(ListingFailed, match=r"no permission to list the folder 'locked'"):
+            paths(open_folder)
+        with pytest.raises(ListingFailed, match=r"no permission to list the folder 'unsearchable"):
+            paths(open_folder, exclude=("locked",))
+        with pytest.raises(ListingFailed, match=r"no permission to list 'unsearchable/c\.md'"):
+            paths(open_folder, exclude=("locked",), gitignore=False)
+        assert paths(open_folder, exclude=("locked", "unsearchable")) == ["a.md"]
+
+
+def test_an_unreadable_gitignore_fails_the_listing(
+    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
+) -> None:
+    write(open_folder, "a.md")
+    (open_folder / ".gitignore").touch(mode=0)
+    with unprivileged(), pytest.raises(ListingFailed, match="no permission"):
+        paths(open_folder, include=("*.md",))
+
+
+def test_passing_through_a_folder_takes_no_permission_to_list_it(
+    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
+) -> None:
+    write(open_folder, "above/root/a.md")
+    (open_folder / "above").chmod(0o711)
+    with unprivileged():
+        assert paths(open_folder / "above/root") == ["a.md"]

@@ -81,9 +81,7 @@ def test_a_document_reaches_nothing_beyond_its_worker(
 
 
 @pytest.mark.slow
-def test_unstorable_results_and_interrupts_fail_their_document_alone(
-    worker: WorkerProcess,
-) -> None:
+def test_unstorable_results_and_interrupts_fail_their_document_alone(worker: WorkerProcess) -> None:
     acts = {
         "ParsedText('x', (), title='\\ud800')":
             "the parser of the document failed (UnicodeEncodeError)",

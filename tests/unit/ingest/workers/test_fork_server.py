@@ -34,10 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, sub
     cache = with_rules(tmp_path_factory.mktemp("parsers") / "cache")
     socket = get_fork_server_socket(cache)
     process = subprocess.Popen(
-        [
-            *(sys.executable, "-P", "-m", "rag_assets.ingest.workers.fork_server"),
-            *(socket, cache),
-        ],
+        [*(sys.executable, "-P", "-m", "rag_assets.ingest.workers.fork_server"), *(socket, cache)],
         stdin=subprocess.PIPE,
         env=scrub_environment(os.environ),
         cwd=tempfile.gettempdir(),

@@ -8,11 +8,7 @@ import pytest
 
 from rag_assets.ingest.chunking import chunkers
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
-from rag_assets.ingest.chunking.kinds import (
-    ChunkerKind,
-    ChunkParameters,
-    ChunkRequest,
-)
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseLimits

@@ -15,12 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.common.errors import (
-    BadVectors,
-    InputRejected,
-    ProviderRefused,
-    ProviderUnavailable,
-)
+from rag_assets.common.errors import BadVectors, InputRejected, ProviderRefused, ProviderUnavailable
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Vectors
@@ -211,8 +206,7 @@ def test_a_slow_lake_slows_the_embedding_down_instead_of_filling_memory():
     lake = Lake(seconds=0.05)
     unkept: list[int] = []
     embedder = Recorder(
-        lambda texts: unkept.append(4 * len(embedder.calls) - len(lake.vectors)),
-        batch=4,
+        lambda texts: unkept.append(4 * len(embedder.calls) - len(lake.vectors)), batch=4
     )
     run(embedder, lake, 120, flush_items=16)
     # One group in writing, one waiting, and the two calls under way.

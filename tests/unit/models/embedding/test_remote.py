@@ -344,10 +344,7 @@ def test_a_drive_leaves_over_what_its_deadline_does_not_let_it_send_and_calls_it
     started = time.monotonic()
     outcome = asyncio.run(
         embed_all(
-            remote,
-            items(100),
-            keep=lambda keys, vectors: kept.extend(keys),
-            deadline=started + 40,
+            remote, items(100), keep=lambda keys, vectors: kept.extend(keys), deadline=started + 40
         )
     )
     assert time.monotonic() - started < 30

@@ -30,6 +30,10 @@ BASE_PATHS = dict.fromkeys(("gemini", "azure", "bedrock", "cohere", "vertex"), "
 """Of a server, by provider; the others have /v1 in their base_url."""
 
 
+def no_key() -> SecretStr:
+    raise NoProviderKey("there is none")
+
+
 def endpoint_of(
     config: EmbedderConfig,
     credentials: Callable[[], SecretStr],
@@ -92,9 +96,7 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
         connection: dict[str, str] | None = None,
     ) -> Completion:
         def credentials() -> SecretStr:
-            if key is None:
-                raise NoProviderKey("there is none")
-            return SecretStr(key)
+            return no_key() if key is None else SecretStr(key)
 
         allowed = PrivateEndpoints.parse("127.0.0.1" if private else "")
         url = f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"

@@ -9,23 +9,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import (
-    InputRejected,
-    NoProviderKey,
-    ProviderRefused,
-    ProviderUnavailable,
-)
+from rag_assets.common.errors import InputRejected, ProviderRefused, ProviderUnavailable
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig
 from rag_assets.models.factory import find_price, get_embedder_id
-from tests.unit.models.providers.conftest import KEY, Ask, AskChat
+from tests.unit.models.providers.conftest import KEY, Ask, AskChat, no_key
 
 LARGE = "/openai/deployments/text-embedding-3-large/embeddings"
 TOKEN = "eyJ-a-token-of-the-identity"
 IDENTITY = {"identity": "managed", "client_id": "11111111-2222-3333-4444-555555555555"}
+MANAGED: dict[str, Any] = {
+    "provider": "azure",
+    "model": "text-embedding-3-large",
+    "connection": IDENTITY,
+    "credentials": no_key,
+    "identity_hosts": "127.0.0.1",
+}
+"""What is asked for with the identity of the installation."""
 
 
 def vectors(dimensions: int, count: int = 2) -> dict[str, Any]:
@@ -38,10 +41,6 @@ def vectors(dimensions: int, count: int = 2) -> dict[str, Any]:
 
 def refusal(code: str, message: str) -> str:
     return json.dumps({"error": {"code": code, "message": message}})
-
-
-def no_key() -> SecretStr:
-    raise NoProviderKey("there is none")
 
 
 def test_a_request_names_the_deployment_the_version_and_the_key(
@@ -69,52 +68,6 @@ def test_a_deployment_without_a_name_has_the_models(httpserver: HTTPServer, ask:
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
     ask("azure", model="text-embedding-3-large")
     assert httpserver.log[0][0].args.to_dict() == {"api-version": "2024-10-21"}
-
-
-def test_the_operators_environment_has_no_effect(
-    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_ORG_ID"):
-        monkeypatch.setenv(name, "of-the-operator")
-    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setenv(
-        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
-    )
-    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
-    ask("azure", model="text-embedding-3-large")
-    assert "of-the-operator" not in str(httpserver.log[0][0].headers)
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "headers", "kind", "message", "retry_after"),
-    [
-        (401, "401", {}, ProviderRefused, "the key", None),
-        (404, "DeploymentNotFound", {}, ProviderRefused, "no such model", None),
-        (429, "429", {"Retry-After": "9"}, ProviderUnavailable, "limits requests", 9.0),
-        (403, "insufficient_quota", {}, ProviderRefused, "exhausted", None),
-        (400, "content_filter", {}, InputRejected, "rejects a text", None),
-        (503, "ServiceUnavailable", {}, ProviderUnavailable, "HTTP 503", None),
-    ],
-)
-def test_a_refusal_is_classified_and_not_quoted(
-    httpserver: HTTPServer,
-    ask: Ask,
-    status: int,
-    code: str,
-    headers: dict[str, str],
-    kind: type[Exception],
-    message: str,
-    retry_after: float | None,
-) -> None:
-    httpserver.expect_request(LARGE).respond_with_data(
-        refusal(code, f"{KEY} one"), status, headers, content_type="application/json"
-    )
-    with pytest.raises(kind, match=message) as caught:
-        ask("azure", model="text-embedding-3-large")
-    assert getattr(caught.value, "retry_after", None) == retry_after
-    assert KEY not in str(caught.value)
-    assert caught.value.__context__ is None
-    assert len(httpserver.log) == 1
 
 
 def test_too_many_texts_are_refused_with_azures_own_words(httpserver: HTTPServer, ask: Ask) -> None:
@@ -151,13 +104,7 @@ def test_a_managed_identity_sends_its_token_and_no_key(
     httpserver: HTTPServer, ask: Ask, identity: Callable[[], Request]
 ) -> None:
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
-    ask(
-        "azure",
-        model="text-embedding-3-large",
-        connection=IDENTITY,
-        credentials=no_key,
-        identity_hosts="127.0.0.1",
-    )
+    ask(**MANAGED)
     asked = identity()
     assert asked.headers["X-Identity-Header"] == "secret-of-the-platform"
     assert asked.args["resource"] == "https://cognitiveservices.azure.com"
@@ -178,13 +125,7 @@ def test_a_managed_identity_sends_no_key_of_the_operators_environment(
         "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
     )
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
-    ask(
-        "azure",
-        model="text-embedding-3-large",
-        connection=IDENTITY,
-        credentials=no_key,
-        identity_hosts="127.0.0.1",
-    )
+    ask(**MANAGED)
     sent = next(request for request, _ in httpserver.log if request.path == LARGE)
     assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
     assert "of-the-operator" not in str(sent.headers)
@@ -194,13 +135,7 @@ def test_a_server_that_the_operator_does_not_list_gets_no_token(
     httpserver: HTTPServer, ask: Ask, identity: Callable[[], Request]
 ) -> None:
     with pytest.raises(ProviderRefused, match="cloud identity to 127") as caught:
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="acme.openai.azure.com",
-        )
+        ask(**MANAGED | {"identity_hosts": "acme.openai.azure.com"})
     assert "RAG_ASSETS_IDENTITY_HOSTS" in (caught.value.hint or "")
     assert httpserver.log == []
 
@@ -212,13 +147,7 @@ def test_a_machine_without_an_identity_says_what_to_assign(
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     httpserver.expect_request("/msi/token").respond_with_json({"message": KEY}, 400)
     with pytest.raises(ProviderRefused, match="managed identity") as caught:
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="127.0.0.1",
-        )
+        ask(**MANAGED)
     assert "Cognitive Services OpenAI User" in (caught.value.hint or "")
     assert KEY not in str(caught.value)
 
@@ -232,13 +161,7 @@ def test_a_token_service_that_fails_stops_no_tenant(
     # 501 is one that Azure's SDK does not retry.
     httpserver.expect_request("/msi/token").respond_with_data(body, 501)
     with pytest.raises(ProviderUnavailable, match="issues tokens") as caught:
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="127.0.0.1",
-        )
+        ask(**MANAGED)
     assert KEY not in str(caught.value)
 
 
@@ -253,13 +176,7 @@ def test_a_token_service_without_a_response_stops_no_tenant(
 
     monkeypatch.setattr(ManagedIdentityCredential, "get_token", get_token)
     with pytest.raises(ProviderUnavailable, match="issues tokens"):
-        ask(
-            "azure",
-            model="text-embedding-3-large",
-            connection=IDENTITY,
-            credentials=no_key,
-            identity_hosts="127.0.0.1",
-        )
+        ask(**MANAGED)
     assert httpserver.log == []
 
 

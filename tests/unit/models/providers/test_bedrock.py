@@ -8,7 +8,6 @@ import re
 import ssl
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -27,22 +26,15 @@ from botocore.exceptions import (
 )
 from botocore.session import Session
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr, ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import (
-    InputRejected,
-    MalformedResponse,
-    NoProviderKey,
-    ProviderRefused,
-    ProviderUnavailable,
-)
+from rag_assets.common.errors import InputRejected, ProviderRefused, ProviderUnavailable
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_remote_model
-from tests.unit.models.providers.conftest import Ask, AskChat, endpoint_of
+from tests.unit.models.conftest import write_certificate
+from tests.unit.models.providers.conftest import Ask, AskChat, endpoint_of, no_key
 
 ACCESS, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "a-session"
 TITAN = "amazon.titan-embed-text-v2:0"
@@ -67,10 +59,7 @@ def is_signed(request: Request, token: str | None = None) -> bool:
     assert {"host", "x-amz-date"} <= set(names)
     address = f"http://{request.host}{request.environ['REQUEST_URI']}"
     copy = AWSRequest(
-        request.method,
-        address,
-        {name: request.headers[name] for name in names},
-        request.get_data(),
+        request.method, address, {name: request.headers[name] for name in names}, request.get_data()
     )
     copy.context["timestamp"] = request.headers["X-Amz-Date"]
     signer = SigV4Auth(Credentials(ACCESS, SECRET, token), found["service"], found["region"])
@@ -125,27 +114,9 @@ def test_a_signature_does_not_hold_for_another_secret(httpserver: HTTPServer, as
 @pytest.fixture
 def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Create a certificate of 127.0.0.1 that is trusted like a public one."""
-    private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
-    now = datetime.now(UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder(name, name, private.public_key(), 1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(names, critical=False)
-        .sign(private, hashes.SHA256())
-    )
-    pem = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
-    path = tmp_path / "server.pem"
-    path.write_bytes(
-        private.private_bytes(*pem, serialization.NoEncryption())
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
+    path = write_certificate(tmp_path, x509.IPAddress(ip_address("127.0.0.1")))
     monkeypatch.setattr(
-        httpcore2,
-        "default_ssl_context",
-        lambda **_: ssl.create_default_context(cafile=str(path)),
+        httpcore2, "default_ssl_context", lambda **_: ssl.create_default_context(cafile=str(path))
     )
     return path
 
@@ -228,45 +199,6 @@ def test_cohere_4_cuts_no_text(httpserver: HTTPServer, ask: Ask) -> None:
     assert httpserver.log[0][0].get_json()["truncate"] == "NONE"
 
 
-@pytest.mark.parametrize(
-    ("status", "name", "headers", "kind", "message", "retry_after"),
-    [
-        (400, "ValidationException", {}, InputRejected, "rejects a text", None),
-        (403, "AccessDeniedException", {}, ProviderRefused, "the key", None),
-        (400, "ExpiredTokenException", {}, ProviderRefused, "the key", None),
-        (404, "ResourceNotFoundException", {}, ProviderRefused, "no such model", None),
-        (429, "ThrottlingException", {"Retry_After": "4"}, ProviderUnavailable, "limits", 4.0),
-        (400, "ServiceQuotaExceededException", {}, ProviderUnavailable, "limits", None),
-        (408, "ModelTimeoutException", {}, ProviderUnavailable, "HTTP 408", None),
-        (424, "ModelErrorException", {}, ProviderUnavailable, "HTTP 503", None),
-        (424, "ModelStreamErrorException", {}, ProviderUnavailable, "HTTP 503", None),
-        (500, "InternalServerException", {}, ProviderUnavailable, "HTTP 500", None),
-        (302, "", {"Location": "http://127.0.0.1:1/"}, ProviderRefused, "redirects", None),
-    ],
-)
-def test_a_refusal_is_classified_and_neither_quoted_nor_retried(
-    httpserver: HTTPServer,
-    ask: Ask,
-    caplog: pytest.LogCaptureFixture,
-    status: int,
-    name: str,
-    headers: dict[str, str],
-    kind: type[Exception],
-    message: str,
-    retry_after: float | None,
-) -> None:
-    caplog.set_level("DEBUG")
-    error_type = f"{name}:http://internal.amazon.com/coral/com.amazon.bedrock/"
-    serve(httpserver, {"message": f"{SECRET} one"}, status, X_Amzn_ErrorType=error_type, **headers)
-    with pytest.raises(kind, match=message) as caught:
-        ask("bedrock", ["one"], connection=REGION, credentials=key(ACCESS, SECRET))
-    assert getattr(caught.value, "retry_after", None) == retry_after
-    assert getattr(caught.value, "may_be_input", False) == (status in {424, 500})
-    assert SECRET not in str(caught.value) + caplog.text
-    assert caught.value.__context__ is None
-    assert len(httpserver.log) == 1
-
-
 def test_a_call_has_no_more_texts_than_a_model_takes(httpserver: HTTPServer, ask: Ask) -> None:
     def limited(request: Request) -> Response:
         count = len(request.get_json()["texts"])
@@ -290,31 +222,9 @@ def test_a_call_has_no_more_texts_than_a_model_takes(httpserver: HTTPServer, ask
     assert titan.texts == 1
 
 
-@pytest.mark.parametrize("body", ["{", "[]", "null", "{}", '{"embeddings": {"float": []}}'])
-def test_a_malformed_response_is_refused(httpserver: HTTPServer, ask: Ask, body: str) -> None:
-    serve(httpserver, body)
-    with pytest.raises(MalformedResponse):
-        ask("bedrock", ["one"], connection=REGION, credentials=key(ACCESS, SECRET))
-
-
-def test_a_private_address_gets_no_request(httpserver: HTTPServer, ask: Ask) -> None:
-    with pytest.raises(ProviderRefused, match="not encrypted"):
-        ask(
-            "bedrock",
-            ["one"],
-            base_url=f"http://localhost:{httpserver.port}",
-            connection=REGION,
-            credentials=key(ACCESS, SECRET),
-        )
-    assert httpserver.log == []
-
-
 def test_the_installations_identity_signs_for_a_server_that_the_operator_lists(
     httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_key() -> SecretStr:
-        raise NoProviderKey("there is none")
-
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     serve(httpserver, {"embedding": [0.5] * 1024, "inputTextTokenCount": 3})
@@ -322,13 +232,7 @@ def test_the_installations_identity_signs_for_a_server_that_the_operator_lists(
     with pytest.raises(ProviderRefused, match="cloud identity"):
         ask("bedrock", ["one"], connection=connection, credentials=no_key)
     assert httpserver.log == []
-    ask(
-        "bedrock",
-        ["one"],
-        connection=connection,
-        credentials=no_key,
-        identity_hosts="127.0.0.1",
-    )
+    ask("bedrock", ["one"], connection=connection, credentials=no_key, identity_hosts="127.0.0.1")
     assert is_signed(httpserver.log[0][0])
 
 

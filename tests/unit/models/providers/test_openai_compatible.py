@@ -6,27 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 from pytest_httpserver import HTTPServer
 
-from rag_assets.common.errors import (
-    InputRejected,
-    NoProviderKey,
-    ProviderRefused,
-    ProviderUnavailable,
-)
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_remote_model, find_price
-from tests.unit.models.providers.conftest import Ask, AskChat
+from tests.unit.models.providers.conftest import Ask, AskChat, no_key
 
 INSTRUCTION = (
     "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 )
 EMBEDDINGS = "/v1/embeddings"
-
-
-def no_key() -> SecretStr:
-    raise NoProviderKey("there is none")
 
 
 def answer(dimensions: int, model: str) -> dict[str, Any]:
@@ -41,13 +31,7 @@ def answer(dimensions: int, model: str) -> dict[str, Any]:
         ("ollama", "nomic-embed-text", 768, "search_document: one", "search_query: one"),
         ("ollama", "bge-m3", 1024, "one", "one"),
         ("vllm", "intfloat/multilingual-e5-large", 1024, "passage: one", "query: one"),
-        (
-            "vllm",
-            "Qwen/Qwen3-Embedding-0.6B",
-            1024,
-            "one",
-            f"{INSTRUCTION}one",
-        ),
+        ("vllm", "Qwen/Qwen3-Embedding-0.6B", 1024, "one", f"{INSTRUCTION}one"),
     ],
 )
 def test_a_listed_model_needs_no_settings(
@@ -72,26 +56,6 @@ def test_a_listed_model_needs_no_settings(
         assert "Authorization" not in request.headers
 
 
-@pytest.mark.parametrize("provider", ["ollama", "vllm", "openai-compatible"])
-@pytest.mark.parametrize("key", [None, "sk-of-the-tenant"])
-def test_the_operators_headers_are_not_sent(
-    httpserver: HTTPServer,
-    ask: Ask,
-    monkeypatch: pytest.MonkeyPatch,
-    provider: str,
-    key: str | None,
-) -> None:
-    monkeypatch.setenv(
-        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
-    )
-    httpserver.expect_request(EMBEDDINGS).respond_with_json(answer(5, "own"))
-    credentials = no_key if key is None else lambda: SecretStr(key)
-    ask(provider, ["one", "two"], credentials=credentials, model="own", dimensions=5)
-    headers = httpserver.log[0][0].headers
-    assert headers.get("Authorization") == (key and f"Bearer {key}")
-    assert "of-the-operator" not in str(headers)
-
-
 def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
     given = {"provider": "ollama", "base_url": "https://models.example/v1", "model": "own"}
     with pytest.raises(ValidationError, match="set its dimensions"):
@@ -111,56 +75,6 @@ def test_other_dimensions_than_the_models_are_refused() -> None:
                 "dimensions": 512,
             }
         )
-
-
-@pytest.mark.parametrize(
-    ("provider", "status", "body", "kind", "message"),
-    [
-        (
-            "ollama",
-            404,
-            {"error": {"message": 'model "x" not found', "type": "not_found_error"}},
-            ProviderRefused,
-            "no such model",
-        ),
-        (
-            "ollama",
-            400,
-            {"error": {"message": "the input length exceeds the context length"}},
-            InputRejected,
-            "rejects a text",
-        ),
-        (
-            "vllm",
-            400,
-            {"error": {"message": "This model's maximum context length is 512", "code": 400}},
-            InputRejected,
-            "rejects a text",
-        ),
-        (
-            "vllm",
-            404,
-            {"error": {"message": "The model `x` does not exist.", "type": "NotFoundError"}},
-            ProviderRefused,
-            "no such model",
-        ),
-        ("vllm", 401, {"error": "Unauthorized"}, ProviderRefused, "the key"),
-        ("vllm", 503, {"error": "overloaded"}, ProviderUnavailable, "HTTP 503"),
-    ],
-)
-def test_a_refusal_is_classified(
-    httpserver: HTTPServer,
-    ask: Ask,
-    provider: str,
-    status: int,
-    body: dict[str, Any],
-    kind: type[Exception],
-    message: str,
-) -> None:
-    httpserver.expect_request(EMBEDDINGS).respond_with_json(body, status)
-    with pytest.raises(kind, match=message):
-        ask(provider, model="own", dimensions=5, credentials=no_key)
-    assert len(httpserver.log) == 1
 
 
 @pytest.mark.parametrize("provider", ["ollama", "vllm"])

@@ -13,14 +13,13 @@ from pydantic import SecretStr
 from werkzeug import Request, Response
 
 from rag_assets.common.errors import (
-    InputRejected,
     MalformedResponse,
     NoProviderKey,
     ProviderRefused,
     ProviderUnavailable,
 )
 from rag_assets.models.config import EmbedderConfig
-from tests.unit.models.providers.conftest import KEY, endpoint_of
+from tests.unit.models.providers.conftest import KEY, endpoint_of, no_key
 
 PATH = "/v1/embeddings"
 COMPATIBLE = {"provider": "openai-compatible", "model": "e5", "dimensions": 2}
@@ -87,10 +86,6 @@ def test_a_lone_surrogate_is_sent_as_what_can_be_sent(httpserver, ask):
     assert httpserver.log[0][0].get_json()["input"] == ["a?b"]
 
 
-def no_key() -> SecretStr:
-    raise NoProviderKey("there is none")
-
-
 def test_a_compatible_server_may_need_no_key(httpserver, ask, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
     httpserver.expect_request(PATH).respond_with_json(answer([[1, 0]]))
@@ -108,90 +103,8 @@ def test_without_a_key_nothing_is_sent_where_one_is_needed(httpserver, ask, opti
     assert httpserver.log == []
 
 
-def test_nothing_of_the_operators_environment_goes_to_a_tenants_server(
-    httpserver, ask, monkeypatch
-):
-    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
-        monkeypatch.setenv(name, "of-the-operator")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/of-the-operator")
-    monkeypatch.setenv(
-        "OPENAI_CUSTOM_HEADERS",
-        "Authorization: of-the-operator\nX-A: of-the-operator\napi-key: of-the-operator",
-    )
-    httpserver.expect_request(PATH).respond_with_json(answer([[1, 0]]))
-    ask(**COMPATIBLE, texts=["one"])
-    headers = httpserver.log[0][0].headers
-    assert headers["Authorization"] == f"Bearer {KEY}"
-    assert "of-the-operator" not in str(headers)
-
-
 def failed(code: str | None = None, kind: str | None = None) -> dict:
     return {"error": {"message": f"{KEY} one two", "type": kind, "param": None, "code": code}}
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "headers", "kind", "message", "retry_after"),
-    [
-        (400, failed(), {}, InputRejected, "rejects a text", None),
-        (400, failed("billing_hard_limit_reached"), {}, ProviderRefused, "exhausted", None),
-        (401, failed("invalid_api_key"), {}, ProviderRefused, "the key", None),
-        (403, failed(), {}, ProviderRefused, "the key", None),
-        (404, failed("model_not_found"), {}, ProviderRefused, "no such model", None),
-        (413, failed(), {}, InputRejected, "rejects a text", None),
-        (422, failed(), {}, InputRejected, "rejects a text", None),
-        (429, failed(), {"Retry-After": "3"}, ProviderUnavailable, "limits requests", 3.0),
-        (429, failed(), {"retry-after-ms": "250"}, ProviderUnavailable, "limits requests", 0.25),
-        (429, failed("insufficient_quota"), {"Retry-After": "3"}, ProviderRefused, "quota", None),
-        (429, failed(None, "insufficient_quota"), {}, ProviderRefused, "quota", None),
-        (500, failed(), {}, ProviderUnavailable, "HTTP 500", None),
-        (503, "not JSON", {"Retry-After": "1"}, ProviderUnavailable, "HTTP 503", 1.0),
-        (302, failed(), {"Location": "http://127.0.0.1:1/"}, ProviderRefused, "redirects", None),
-        (307, failed(), {"Location": "/v2"}, ProviderRefused, "redirects", None),
-    ],
-)
-def test_refusals_get_their_names_and_are_not_tried_again(
-    httpserver, ask, status, body, headers, kind, message, retry_after
-):
-    said = body if isinstance(body, str) else json.dumps(body)
-    httpserver.expect_request(PATH).respond_with_data(
-        said, status=status, headers=headers, content_type="application/json"
-    )
-    with pytest.raises(kind, match=message) as caught:
-        ask(**COMPATIBLE)
-    assert type(caught.value) is kind
-    assert len(httpserver.log) == 1
-    assert getattr(caught.value, "retry_after", None) == retry_after
-    assert caught.value.__context__ is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "body",
-    [
-        "",
-        "{",
-        "null",
-        "[]",
-        '"text"',
-        "{}",
-        json.dumps({"data": None}),
-        json.dumps({"data": []}),
-        json.dumps({"data": [1, 2]}),
-        json.dumps(answer([[1, 0]])),
-        json.dumps(answer([[1, 0], [0, 1], [1, 1]])),
-        json.dumps({"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]}),
-        json.dumps({"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}),
-        json.dumps({"data": [{"index": 1, "embedding": [1]}, {"index": 2, "embedding": [1]}]}),
-        json.dumps({"data": [{"index": 0}, {"index": 1}]}),
-        json.dumps({"data": [{"index": [0], "embedding": [1]}, {"index": [1], "embedding": [1]}]}),
-    ],
-)
-@pytest.mark.parametrize("content_type", ["application/json", "text/html"])
-def test_a_malformed_response_is_refused(httpserver, ask, body, content_type):
-    httpserver.expect_request(PATH).respond_with_data(body, content_type=content_type)
-    with pytest.raises(MalformedResponse) as caught:
-        ask(**COMPATIBLE)
-    assert "text" not in caught.value.message.replace("texts", "")
 
 
 @pytest.mark.parametrize("vectors", [[[1, 0]], [[1, 0], [0, 1], [1, 1]]])

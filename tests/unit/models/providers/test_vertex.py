@@ -227,10 +227,7 @@ def test_a_chat_model_answers(
         }
     )
     reply = ask_chat(
-        "vertex",
-        model="gemini-2.5-flash",
-        connection=PLACE,
-        key=credentials().get_secret_value(),
+        "vertex", model="gemini-2.5-flash", connection=PLACE, key=credentials().get_secret_value()
     )
     assert (reply.text, reply.input_tokens, reply.output_tokens) == ("Yes.", 9, 2)
 

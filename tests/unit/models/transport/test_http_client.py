@@ -6,14 +6,11 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
 import httpx2
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -32,6 +29,7 @@ from rag_assets.models.transport.http_client import (
     resolve,
 )
 from rag_assets.models.transport.settings import normalize_base_url
+from tests.unit.models.conftest import write_certificate
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")
 
@@ -239,30 +237,7 @@ def test_only_headers_that_a_provider_needs_go_out(httpserver):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """Create a certificate that no authority has signed."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tls.example")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("tls.example")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
+    return write_certificate(tmp_path_factory.mktemp("tls"), x509.DNSName("tls.example"))
 
 
 def test_the_certificate_is_verified_against_the_name_not_the_address(certificate, monkeypatch):

@@ -1,15 +1,19 @@
-"""The spans that the scanner finds, and text that it must not mask."""
+"""The scanner of credentials: findings, names, and masks."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rag_assets.privacy.secrets.names import find_value_kind
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.privacy.secrets.spans import SecretSpan, merge_spans
+from rag_assets.privacy.secrets.spans import SecretSpan, mask, merge_spans, redact
 from tests.cost import assert_linear
 from tests.unit.privacy.secrets import planted
 
@@ -89,14 +93,8 @@ def test_an_aws_secret_is_found_by_words_beside_it(scanner: SecretScanner) -> No
 @pytest.mark.parametrize(
     "line",
     [
-        "password = '{}'",
-        'password: "{}"',
-        "DB_PASSWORD={}",
-        "spring.datasource.password={}",
-        '{{"password": "{}"}}',
-        "passwd := `{}`",
-        "Password: {}",
-        "PGPASSWORD='{}' psql",
+        *("password = '{}'", 'password: "{}"', "DB_PASSWORD={}", "spring.datasource.password={}"),
+        *('{{"password": "{}"}}', "passwd := `{}`", "Password: {}", "PGPASSWORD='{}' psql"),
     ],
 )
 def test_an_assigned_password_is_found_without_its_name(scanner: SecretScanner, line: str) -> None:
@@ -216,3 +214,194 @@ def test_the_name_of_a_value_continues_no_complete_token(
     assert found(scanner, f"{token}\nPrivateKey = a value\n") == [token]
     wrapped = f"{token[:20]}\n{token[20:]}"
     assert found(scanner, f"{wrapped}\n") == [wrapped]
+
+
+VALUE = "Zq7krh" + "H+J6bw"
+WORDED = "zozapi" + "sovupoth"
+KEY = "8e9a19ab579ee25f" + "db030843a1bfe2b2"
+NOTATIONS = """\
+DB_PASSWORD=X
+export DB_PASSWORD="X"
+set DB_PASSWORD=X
+ENV DB_PASSWORD X
+$env:DB_PASSWORD = "X"
+Environment="DB_PASSWORD=X"
+docker run -e DB_PASSWORD=X app
+kubectl create secret generic db --from-literal=password=X
+cfg := Config{Host: "db", Password: "X", Port: 1}
+let password: &str = "X";
+:password => 'X',
+INSERT INTO users (name, password) VALUES ('ada', 'X');
+CREATE USER ada IDENTIFIED BY 'X';
+Server=db;Database=app;User Id=sa;Password=X;Encrypt=true
+jdbc:mysql://db/app?user=a&password=X
+<user name="a" password="X"/>
+<add key="DbPassword" value="X" />
+<entry key="password">X</entry>
+<key>password</key>\\n<string>X</string>
+<tr><td>Password</td><td>X</td></tr>
+<login><password>X</password></login>
+Password => X
+Your password is: X
+The password is "X".
+**Password**: X
+**Password:** X
+- *Password:* `X`
+Password (temporary): X
+Das Passwort lautet: X
+Kennwort: X
+Zugangsdaten: admin / X
+contraseña: X
+La contraseña es `X`.
+mot de passe : X
+Le mot de passe est "X".
+senha: X
+wachtwoord: X
+пароль: X
+パスワード: X
+pw: X
+Password:\\n\\n    X
+spring:\\n  datasource:\\n    password: X
+- name: DB_PASSWORD\\n  value: X
+{"name": "DB_PASSWORD", "value": "X"}
+variable "db_password" {\\n  default = "X"\\n}
+env('DB_PASSWORD', 'X')
+process.env.DB_PASSWORD || 'X'
+${DB_PASSWORD:-X}
+os.environ["DB_PASSWORD"] = "X"
+{\\"password\\": \\"X\\"}
+mysql -u root -p'X' app
+curl -u admin:X https://intra.example.org
+curl --user "admin:X" https://intra.example.org
+tool --password X run
+sshpass -p X ssh a@b
+machine db\\n  login a\\n  password X
+postgres://ada:X@db:5432/app
+redis://:X@db:6379/0
+password: >-\\n  X""".splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notation", NOTATIONS)
+@pytest.mark.parametrize("value", [VALUE, WORDED], ids=["mixed", "letters"])
+def test_a_password_is_found_without_its_name(
+    scanner: SecretScanner, notation: str, value: str
+) -> None:
+    line = notation.replace("\\n", "\n").replace("X", value)
+    text = f"Kept for later.\n\n{line}\n\nThat is all.\n"
+    found = [text[span.start : span.end].strip("\"'`-") for span in scanner.scan(text)]
+    assert found == [value]
+
+
+@pytest.mark.parametrize(
+    "notation",
+    [
+        "API_KEY=X",
+        "apiKey: 'X'",
+        "api key: X",
+        "client_secret=X&grant_type=x",
+        "Authorization: Bearer X",
+        "Authorization: Basic X",
+        'headers={"Authorization": "Bearer X"}',
+        "X-Api-Key: X",
+        "--api-key X",
+        "<apiKey>X</apiKey>",
+        "The API key is X.",
+        "| API key | X |",
+        "//registry.example.org/:_authToken=X",
+        "https://api.example.org/v1?access_token=X",
+        "env('API_TOKEN', 'X')",
+        "- name: API_TOKEN\n  value: X",
+    ],
+)
+def test_a_key_is_found_without_its_name(scanner: SecretScanner, notation: str) -> None:
+    line = KEY.join(notation.rsplit("X", 1))
+    text = f"Kept for later.\n\n{line}\n"
+    assert [text[span.start : span.end] for span in scanner.scan(text)] == [KEY]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl -u 'admin:<password>' https://example.org/api",
+        "docker run -p 8080:8080 -e MYSQL_RANDOM_ROOT_PASSWORD=yes app",
+        "--admin-password <custom-admin-password>",
+        "password: $ADMIN_PASSWORD",
+        "password: ${{ secrets.ADMIN_PASSWORD }}",
+        "'password' => 'required|string|min:12|confirmed',",
+        "'password' => $request->password,",
+        "raise ValueError('It is only valid to pass \"detached_payload\" here')",
+        "[Authorization]: https://example.org/docs/authorization",
+        "Configure [1Password] to use it as a provider.",
+        "- Login Style: `Redirect`",
+        "| password | string | The password of the user |",
+        "| token_ttl | 3600 | seconds |",
+        "The password is required.",
+        "Das Passwort ist abgelaufen.",
+        "La contraseña es obligatoria.",
+        "Le mot de passe est incorrect.",
+        "password: str\nuser: str",
+        "interface Login { password: string; user: string; }",
+        "const token = await getToken(user);",
+        "token = tokens[0]",
+        "Passwords are hashed with bcrypt.",
+        "public_key = 'A'",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+    ],
+)
+def test_sentences_about_credentials_are_not_found(scanner: SecretScanner, line: str) -> None:
+    assert [line[span.start : span.end] for span in scanner.scan(line)] == []
+
+
+@st.composite
+def texts_with_spans(draw: st.DrawFn) -> tuple[str, list[SecretSpan]]:
+    text = draw(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    return text, [SecretSpan(a, b, "rule") for a, b in list(pairwise(cuts))[::2]]
+
+
+@pytest.mark.slow
+@given(texts_with_spans())
+def test_masking_keeps_offsets_and_masks_all_spans(drawn: tuple[str, list[SecretSpan]]) -> None:
+    text, spans = drawn
+    result = mask(text, spans)
+    assert len(result) == len(text)
+    inside = {i for span in spans for i in range(span.start, span.end)}
+    for i, (old, new) in enumerate(zip(text, result, strict=True)):
+        assert len(new.encode()) == len(old.encode())
+        if i not in inside or old in "\r\n":
+            assert new == old
+        else:
+            assert new in "*·█🔒"
+
+
+@pytest.mark.slow
+def test_a_title_a_file_name_and_a_query_are_redacted(scanner: SecretScanner) -> None:
+    for text in ["Notes on {}", "keys/{}.md", "files:repo/{}/x.md", "why does {} fail?"]:
+        for token in planted.TOKENS.values():
+            left = redact(text.format(token), scanner)
+            assert token not in left
+            assert left.startswith(text.partition("{")[0])
+    assert redact("How to rotate a password", scanner) == "How to rotate a password"
+
+
+def test_a_file_name_that_is_not_utf8_can_be_redacted(scanner: SecretScanner) -> None:
+    name = f"caf\udce9-{planted.AWS_ID}.md"
+    assert redact(name, scanner) == f"caf\udce9-{'*' * 20}.md"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["كلمة المرور", "كلمة السر", "رمز عبور", "گذرواژه", "סיסמה", "הסיסמה", "पासवर्ड", "รหัสผ่าน",
+     "Mật khẩu", "Kata sandi", "Κωδικός πρόσβασης"],
+)  # fmt: skip
+def test_a_password_is_found_by_its_name_in_further_scripts(
+    scanner: SecretScanner, name: str
+) -> None:
+    text = f"{name}: Qw7!xPz92k"
+    assert [text[span.start : span.end] for span in scanner.scan(text)] == ["Qw7!xPz92k"]
+
+
+@pytest.mark.parametrize("name", ["कूटशब्द", "Xuất khẩu", "كلمة", "ผ่าน", "Κωδικός πελάτη"])
+def test_words_that_share_a_part_with_the_name_of_a_password_announce_nothing(name: str) -> None:
+    assert find_value_kind(name) is None

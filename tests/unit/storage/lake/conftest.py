@@ -48,17 +48,7 @@ def parsed_row() -> Callable[[str], ParsedRow]:
 def chunk_set() -> Callable[..., ChunkSetRow]:
     def make(*texts: str) -> ChunkSetRow:
         chunks = tuple(
-            Chunk(
-                n,
-                text,
-                n,
-                n + len(text),
-                n,
-                ("A", text[:3]),
-                3,
-                sha256_hex(text),
-                lines(1, 2),
-            )
+            Chunk(n, text, n, n + len(text), n, ("A", text[:3]), 3, sha256_hex(text), lines(1, 2))
             for n, text in enumerate(texts)
         )
         dropped = (DroppedRow(len(texts), 5, 9, ("aws-key", "pem")),)

@@ -1,20 +1,31 @@
+"""The store of the lake: reading, writing, and crashes."""
+
 from __future__ import annotations
 
+import os
+import random
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rag_assets.common.errors import BadVectors, DocumentRejected, ServiceUnavailable, TenantGone
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.storage.lake.location import build_embedder_slug
-from rag_assets.storage.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, ParsedRow
+from rag_assets.storage.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, LiveKeys, ParsedRow
 from rag_assets.storage.lake.store import Lake, TenantLake
+
+from .crash_writer import EMBEDDER, ROWS, batch_of
 
 ParsedMaker = Callable[[str], ParsedRow]
 ChunkSetMaker = Callable[..., ChunkSetRow]
@@ -238,3 +249,139 @@ def test_an_unwritable_location_is_reported(tmp_path: Path, parsed_row: ParsedMa
         Lake(str(blocked)).tenant("acme", 1).append_parsed([parsed_row("secret text")])
     assert caught.value.hint
     assert "secret text" not in str(caught.value)
+
+
+E = "local/minilm@4"
+
+
+def texts(*numbers: int) -> list[str]:
+    return [sha256_hex(str(number)) for number in numbers]
+
+
+def append(lake: TenantLake, *numbers: int) -> None:
+    vectors = [[number, 1, 1, 1] for number in numbers]
+    lake.append_vectors(E, texts(*numbers), np.array(vectors, np.float32))
+
+
+def held(lake: TenantLake, *numbers: int) -> list[int]:
+    found = lake.vectors(E, texts(*numbers)).by_hash()
+    return [
+        n for n in numbers if (row := found.get(sha256_hex(str(n)))) is not None and row[0] == n
+    ]
+
+
+@pytest.fixture
+def other(lake: Lake, acme: TenantLake) -> TenantLake:
+    """Return another writer of the same tables."""
+    return lake.tenant("acme", 1)
+
+
+def test_rows_of_another_writer_are_seen(acme: TenantLake, other: TenantLake) -> None:
+    assert held(acme, 1) == []
+    append(other, 1)
+    assert held(acme, 1, 2) == [1]
+    append(other, 2)
+    assert held(acme, 1, 2) == [1, 2]
+    assert acme.find_missing_vectors(E, texts(1, 2, 3)) == set(texts(3))
+
+
+def test_files_that_another_writer_merged_are_read_anew(
+    acme: TenantLake, other: TenantLake
+) -> None:
+    for number in range(24):
+        append(acme, number)
+    assert len(held(acme, *range(24))) == 24
+    other.compact(LiveKeys(texts=set(texts(*range(23)))))
+    append(other, 30)
+    assert held(acme, 5, 22, 23, 30) == [5, 22, 30]
+    append(acme, 31)
+    assert held(other, 5, 31) == [5, 31]
+
+
+def test_a_table_that_was_deleted_and_written_again_is_opened_again(
+    acme: TenantLake, other: TenantLake, folder: Path
+) -> None:
+    for number in range(5):
+        append(acme, number)
+    assert held(acme, 0, 4) == [0, 4]
+    shutil.rmtree(folder)
+    append(other, 9)
+    assert held(acme, 0, 9) == [9]
+    append(acme, 10)
+    assert held(other, 0, 9, 10) == [9, 10], "no version was written to a log that had gone"
+
+
+@settings(max_examples=20)
+@given(data=st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=9, unique=True), max_size=6))
+def test_keys_are_found_whether_their_files_are_held_in_memory_or_not(
+    data: list[list[int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("rag_assets.storage.lake.table._MOST_KEYS", 12)
+        lake = Lake(str(tmp_path_factory.mktemp("lake"))).tenant("acme", 1)
+        present: set[int] = set()
+        for numbers in data:
+            append(lake, *numbers)
+            present |= set(numbers)
+            assert set(held(lake, *range(41))) == present
+            missing = lake.find_missing_vectors(E, texts(*range(41)))
+            assert missing == set(texts(*range(41))) - set(texts(*present))
+
+
+KILLS = 25
+SCRIPT = Path(__file__).with_name("crash_writer.py")
+
+
+def killed_writer(server: subprocess.Popen[str], first: int, chance: random.Random) -> list[int]:
+    """Start a writer at batch `first`, kill it, and return the batches that it acknowledged."""
+    assert server.stdin
+    assert server.stdout
+    print(first, file=server.stdin, flush=True)
+    pid = int(server.stdout.readline())
+    acknowledged = [int(server.stdout.readline()) for _ in range(chance.randint(0, 2))]
+    time.sleep(chance.uniform(0.0, 0.1))
+    os.kill(pid, signal.SIGKILL)
+    return acknowledged + [int(line) for line in iter(server.stdout.readline, "dead\n")]
+
+
+def assert_whole(lake: TenantLake, acknowledged: set[int]) -> set[int]:
+    """Check that each batch is complete or absent, and every acknowledged one complete."""
+    keys, hashes = lake.read_parsed_keys(), lake.read_vector_hashes(EMBEDDER)
+    for found in (keys, hashes):
+        batches = {int(key.split("-")[0]) for key in found}
+        assert found == {f"{batch}-{row}" for batch in batches for row in range(ROWS)}
+        assert batches >= acknowledged
+    return {int(key.split("-")[0]) for key in keys}
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_the_state_before_or_after_its_commit(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake")).tenant("acme", 1)
+    chance = random.Random(7)
+    acknowledged: set[int] = set()
+    first = 0
+    with subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(tmp_path / "lake")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        for _ in range(KILLS):
+            acknowledged.update(killed_writer(server, first, chance))
+            there = assert_whole(lake, acknowledged)
+            first = max(there, default=-1) + 1
+        assert server.stdin
+        server.stdin.close()
+    assert len(acknowledged) >= KILLS // 2  # otherwise the kills came too early
+
+    lake.compact()
+
+    there = assert_whole(lake, acknowledged)
+    rows = [row for batch in sorted(there) for row in batch_of(batch)]
+    assert lake.parsed([row.key for row in rows]) == {row.key: row for row in rows}
+    vectors = lake.vectors(EMBEDDER, lake.read_vector_hashes(EMBEDDER)).by_hash()
+    assert all(np.all(v == int(key.split("-")[0]) + 1) for key, v in vectors.items())
+    sizes = lake.size()
+    assert sizes["parsed_text"].rows == len(rows)
+    on_disk = [p for p in tmp_path.rglob("*") if p.is_file() and "_delta_log" not in p.parts]
+    assert sum(p.stat().st_size for p in on_disk) == sum(size.bytes for size in sizes.values())

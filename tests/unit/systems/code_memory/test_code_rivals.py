@@ -70,9 +70,7 @@ def test_program_with_answers_is_measured(options: argparse.Namespace) -> None:
     assert program.closed
 
 
-def test_program_without_any_answer_is_reported_as_failed(
-    options: argparse.Namespace,
-) -> None:
+def test_program_without_any_answer_is_reported_as_failed(options: argparse.Namespace) -> None:
     program = Silent([])
     told = measure_program(program, options, "", [QUESTION])
     assert told["failed"] == "it answered every question with nothing"

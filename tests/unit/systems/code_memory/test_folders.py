@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_assets.runtime.watched_folders import (
-    TenantSources,
-    find_sources,
-)
-from tests.unit.runtime.test_folders import record
+from rag_assets.runtime.watched_folders import TenantSources, find_sources
+from tests.unit.runtime.test_watched_folders import record
 
 
 def test_commits_are_not_told_of_and_edits_of_a_worktree_are(tmp_path: Path) -> None:

@@ -62,10 +62,7 @@ MANIFESTS = {
     ),
     "build.gradle.kts": ('dependencies {\n  implementation("a.b:c:1.0")\n}\n', {"a.b:c"}),
     "packages.xml": ('<Project><PackageReference Include="A" Version="1" /></Project>', {"A"}),
-    "mix.exs": (
-        'use Mix.Project\ndefp deps do\n [\n  {:phoenix, "~> 1.7"},\n ]\nend',
-        {"phoenix"},
-    ),
+    "mix.exs": ('use Mix.Project\ndefp deps do\n [\n  {:phoenix, "~> 1.7"},\n ]\nend', {"phoenix"}),
     "pubspec.yaml": (
         "name: x\nenvironment:\n  sdk: 3\ndependencies:\n  a: ^1\n  b:\n    version: 2\n",
         {"a", "b"},

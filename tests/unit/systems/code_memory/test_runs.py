@@ -1,4 +1,4 @@
-"""Events of runs as lines of JSON."""
+"""Pushed runs, and their retrieval."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.systems.code_memory import run_retrieval
+from rag_assets.systems.code_memory.manifests import FRAMEWORKS
+from rag_assets.systems.code_memory.run_retrieval import build_metadata
 from rag_assets.systems.code_memory.runs import MOST_EVENTS, MOST_LINE, parse_events
 
 CHANGE = {"id": "1", "kind": "file_updated", "path": "app/Models/Invoice.php"}
@@ -108,3 +111,14 @@ def test_a_request_has_some_events_and_not_too_many() -> None:
 
 def test_not_all_problems_of_very_many_are_told() -> None:
     assert len(problems(b"x\n" * 5_000)) == 50
+
+
+def test_every_framework_has_a_package_and_languages_of_its_manager() -> None:
+    managers = {manager for manager, _ in FRAMEWORKS}
+    assert managers == run_retrieval._LANGUAGES.keys()
+    # No two managers have a package of one name, of which a manifest would tell the wrong one.
+    assert len(run_retrieval._PACKAGES) == len(FRAMEWORKS)
+
+
+def test_without_hits_nothing_is_joined() -> None:
+    assert build_metadata(None, []) == []

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.ingest.chunking.kinds import (
-    UNREAD,
-    ChunkParameters,
-)
+from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters
 from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.workers.pool import ChunkOutcome, ChunkTask, WorkerPool

@@ -11,12 +11,7 @@ from rag_assets.models.factory import get_embedder_id
 from rag_assets.systems.team_guidelines.routes import ProjectBody
 from rag_assets.tenants.model import Tenant
 
-CONFIG = {
-    "id": "acme.web",
-    "profile": "team-guidelines",
-    "organization": "acme",
-    "project": "web",
-}
+CONFIG = {"id": "acme.web", "profile": "team-guidelines", "organization": "acme", "project": "web"}
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,7 @@ from rag_assets.api.workspace_responses import (
     TreeReconciled,
 )
 from rag_assets.client import workspace_operations
-from rag_assets.systems.workspace.routes import (
-    manifests,
-    settings_router,
-    tree_lines,
-    tree_router,
-)
+from rag_assets.systems.workspace.routes import manifests, settings_router, tree_lines, tree_router
 from rag_assets.systems.workspace.settings import SettingsDraft
 
 

@@ -1,4 +1,4 @@
-"""Queries for Elasticsearch: their filters, and their limits on words."""
+"""Queries, and the hits in their responses."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 
+from rag_assets.search.gathering import merge_equal_texts
 from rag_assets.storage.index.elasticsearch.queries import (
     build_filter_clauses,
     build_word_count_search,
     build_words_search,
+    parse_candidate,
     parse_word_weights,
 )
-from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
+from rag_assets.storage.index.model import (
+    EntryFilter,
+    Owner,
+    RankingRequest,
+    entry_id,
+    is_within,
+    make_entry_id_function,
+)
 from rag_assets.storage.index.terms import (
     ANALYSES,
     MOST_CLAUSES,
@@ -79,8 +88,6 @@ FILTERED = EntryFilter(
 )
 LEAST_LIMIT = 1_024
 """The least limit of clauses that Elasticsearch sets, with little memory."""
-
-
 OWNER = Owner("t", 1, 1)
 
 
@@ -189,3 +196,44 @@ def test_entries_of_the_former_version_are_searched_by_their_terms() -> None:
     present = weighed(words, 2, {"de": 2})
     assert present["größere"].forms == ("gross",)
     assert not present["किताबें"].is_written
+
+
+HITS_OWNER = Owner("acme", 1, 2)
+
+
+def hit(document: str, **more: list[Any]) -> dict[str, Any]:
+    fields = {"document_id": [document], "index_key": ["key"], "ordinal": [3]}
+    return {"fields": {**fields, "text_sha256": [f"of {document}"], "text_key": ["same"], **more}}
+
+
+def test_a_candidate_has_the_id_of_its_entry() -> None:
+    found = parse_candidate(make_entry_id_function(HITS_OWNER), hit("a", uri=["files/a.md"]), 0.5)
+    assert found.id == entry_id(HITS_OWNER, "a", "key", 3)
+    assert (found.uri, found.text_key, found.score) == ("files/a.md", "same", 0.5)
+
+
+def test_a_uri_without_a_doc_value_is_only_missing_from_the_list_of_duplicates() -> None:
+    first, second, unnamed = (
+        parse_candidate(make_entry_id_function(HITS_OWNER), hit("a", uri=["files/a.md"]), 0.9),
+        parse_candidate(make_entry_id_function(HITS_OWNER), hit("b", uri=["files/b.md"]), 0.8),
+        parse_candidate(make_entry_id_function(HITS_OWNER), hit("c"), 0.7),
+    )
+    [distinct] = merge_equal_texts([first, second, unnamed])
+    assert (distinct.id, distinct.also) == (first.id, ("files/b.md",))
+    [distinct] = merge_equal_texts([unnamed, first])
+    assert (distinct.id, distinct.also) == (unnamed.id, ("files/a.md",))
+
+
+def test_many_ids_are_those_of_one_after_the_other() -> None:
+    for owner in (HITS_OWNER, Owner('caf\u00e9 \\"', 3, 1)):
+        id_of = make_entry_id_function(owner)
+        for document, key in (("0af3", "b1"), ('a"b', "key"), ("", "k\u00e9"), ("a\n", "a,b")):
+            assert id_of(document, key, 7) == entry_id(owner, document, key, 7)
+
+
+def test_a_candidate_without_a_text_key_is_like_no_other() -> None:
+    found = hit("a")
+    del found["fields"]["text_key"], found["fields"]["text_sha256"]
+    assert parse_candidate(make_entry_id_function(HITS_OWNER), found, 0.5).text_key == entry_id(
+        HITS_OWNER, "a", "key", 3
+    )

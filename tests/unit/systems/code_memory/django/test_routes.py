@@ -146,7 +146,7 @@ urlpatterns = [*own.urls, *router.urls, *extended.urls]
     found = read_routes(facts({**API, "api/urls.py": text}), "api.urls")
     routes = by_name(found.routes)
     assert {name for name in routes if not name.startswith("own-")} == {
-        *("shelf-list", "api-root", "top-list", "more-list"),
+        *("shelf-list", "api-root", "top-list", "more-list")
     }
     assert [name for name, route in routes.items() if route.conditional] == ["more-list"]
     assert [one.reason for one in found.unresolved] == [

@@ -205,9 +205,7 @@ def test_the_examples_tables_are_the_registrys(example: tuple[Any, list[FileFact
 
 
 @pytest.mark.slow
-def test_djangos_own_apps_are_as_django_tells(
-    django_itself: tuple[Any, list[FileFacts]],
-) -> None:
+def test_djangos_own_apps_are_as_django_tells(django_itself: tuple[Any, list[FileFacts]]) -> None:
     django_view, files = django_itself
     routes = read_routes(files, "site_urls")
     assert len(routes.routes) >= 18

@@ -1,4 +1,4 @@
-"""Frameworks as data: the exact routes and tables of a small project of each framework."""
+"""Frameworks: routes, events, and descriptions of a tenant's own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import pytest
 
-from rag_assets.ingest.chunking.chunk_set import locate_facts
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.chunking.chunk_set import chunk_document, locate_facts
 from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.pipeline.recipes import compute_config_key
 from rag_assets.systems.code_memory.derived.documents import (
     derive_documents,
     list_languages_to_read,
@@ -23,7 +26,14 @@ from rag_assets.systems.code_memory.frameworks.facts import list_framework_facts
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
 from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.naming import (
+    NameStyle,
+    get_name_style,
+    resolve_spelling,
+)
+from rag_assets.tenants.model import Tenant
 from tests.rules import shared_scanner
 from tests.unit.privacy.secrets import planted
 
@@ -272,3 +282,218 @@ end
     assert [one for one in found if one.startswith("unresolved")] == [
         "unresolved lib/router.ex:3 the path of a route (phoenix) is computed"
     ]
+
+
+TEXT = """from acme import web
+
+@web.endpoint("GET", "/orders/{id}")
+def show_order(id):
+    return id
+"""
+ACME = {
+    "name": "acme-web",
+    "languages": ["python"],
+    "markers": ["acme import web"],
+    "routers": {"called": ["web"]},
+    "routes": [{"annotations": {"endpoint": ""}, "method": "0", "path": "1"}],
+}
+
+
+def tenant(*frameworks: dict[str, Any], **more: Any) -> Tenant:
+    config = {"id": "acme", "chunker": {"chunker": "code"}, "frameworks": frameworks, **more}
+    return Tenant.from_config(config)
+
+
+def test_its_routes_have_documents() -> None:
+    files = {"orders.py": TEXT}
+    assert names(derive(files)) == []
+    found = derive(files, tenant(ACME).own_frameworks_json)
+    assert names(found) == ["route:GET /orders/{id}"]
+    [document] = found.documents
+    assert "framework: acme-web" in document.lines
+    leads = {(statement.kind, statement.target) for statement in document.statements}
+    assert ("routes_to", "orders.show_order") in leads
+
+
+def test_it_replaces_the_built_in_one_of_its_name() -> None:
+    files = {
+        "app.py": "from flask import Flask\napp = Flask(__name__)\n\n"
+        "@app.route('/orders')\ndef orders():\n    return []\n"
+    }
+    assert names(derive(files)) == ["route:GET /orders"]
+    own = tenant({"name": "flask", "languages": ["python"], "markers": ["from flask"]})
+    assert names(derive(files, own.own_frameworks_json)) == []
+
+
+def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> None:
+    parsed = ParsedText(TEXT, (), "orders.py", "text/x-python")
+    tenants = tenant(), tenant(ACME), tenant({**ACME, "markers": ["acme"]})
+    keys = {compute_config_key(one, "deterministic") for one in tenants}
+    assert len(keys) == len(tenants)
+    sets = [
+        chunk_document(
+            parsed,
+            one.chunk_parameters(source="repo", source_type="code", media_type="text/x-python"),
+            parsed_digest="digest",
+        )
+        for one in tenants
+    ]
+    assert len({one.key for one in sets}) == len(sets)
+    assert len({one.digest for one in sets}) == 1, "the passages are the same: no vector is made"
+    prose = [
+        tenant(*one, chunker={"chunker": "heading"}).chunk_parameters(
+            source="files", source_type="file", media_type="text/markdown"
+        )
+        for one in ((), (ACME,))
+    ]
+    assert prose[0] == prose[1]
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "message"),
+    [
+        (
+            [{**ACME, "languages": ["cobol"]}],
+            "'cobol' is not a supported language: use one of csharp",
+        ),
+        ([{**ACME, "pages": [{"path": "("}]}], "'(' is not a valid regular expression"),
+        ([{**ACME, "pages": [{"path": "/(.*)"}]}], "has no group `route`"),
+        (
+            [{**ACME, "resources": {"calls": {"all": "many"}, "actions": {}}}],
+            "`actions` has no entry",
+        ),
+        ([{**ACME, "handlers": "spring"}], "frameworks.0.handlers"),
+        ([{**ACME, "rout": []}], "frameworks.0.rout"),
+        ([{**ACME, "name": "Acme Web"}], "frameworks.0.name"),
+        ([ACME, ACME], "two frameworks named 'acme-web'"),
+        ([{**ACME, "name": f"acme-{number}"} for number in range(21)], "frameworks"),
+    ],
+)
+def test_what_is_wrong_is_named(frameworks: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        tenant(*frameworks)
+    assert message in error.value.message
+    assert "acme" in error.value.message
+
+
+TYPES = {"php": "text/x-php", "py": "text/x-python", "ts": "text/x-typescript"}
+
+
+def events(path: str, text: str) -> set[tuple[str, str, str]]:
+    """Return kind, source and event of each edge, with qualified sources."""
+    suffix = path.rpartition(".")[2]
+    facts = locate_facts(read_code(text, TYPES[suffix]).facts, text)
+    style: NameStyle = "qualified" if suffix == "php" else get_name_style(path)
+    edges = build_relations(facts, names=style).edges
+    return {
+        (edge.kind, resolve_spelling(edge.source, path) if edge.source else "", edge.target)
+        for edge in edges
+        if edge.target.startswith("event:")
+    }
+
+
+def test_emitter_of_javascript_meets_its_listeners() -> None:
+    text = """
+import { bus } from './bus'
+
+export function pay() {
+  bus.emit('order.paid', { id: 1 })
+}
+
+export function send() {}
+
+bus.on('order.paid', send)
+
+export class Mailer {
+  start() {
+    bus.once('order:shipped', (order) => this.mail(order))
+  }
+
+  @OnEvent('order.paid')
+  handle() {}
+}
+"""
+    assert events("src/orders.ts", text) == {
+        ("fires", "src/orders#pay", "event:order.paid"),
+        ("listens_to", "src/orders#send", "event:order.paid"),
+        ("listens_to", "src/orders#Mailer.start", "event:order:shipped"),
+        ("listens_to", "src/orders#Mailer.handle", "event:order.paid"),
+    }
+
+
+def test_event_of_laravel_meets_the_method_that_listens() -> None:
+    emits = """<?php
+namespace Shop;
+
+class Cart
+{
+    public function pay()
+    {
+        Event::dispatch('checkout.order.save.after', $this->order);
+    }
+}
+"""
+    listens = """<?php
+namespace Shop\\Providers;
+
+class EventServiceProvider
+{
+    public function boot()
+    {
+        Event::listen('checkout.order.save.after', 'Shop\\Listeners\\Order@afterOrderCreated');
+    }
+}
+"""
+    assert events("src/Cart.php", emits) == {
+        ("fires", "Shop\\Cart::pay", "event:checkout.order.save.after")
+    }
+    assert events("src/EventServiceProvider.php", listens) == {
+        (
+            *("listens_to", "Shop\\Listeners\\Order::afterOrderCreated"),
+            "event:checkout.order.save.after",
+        )
+    }
+
+
+def test_signal_of_python_meets_its_receivers() -> None:
+    text = """
+from django.dispatch import receiver
+from shop.signals import order_paid
+
+def pay(order):
+    order_paid.send(sender=None, order=order)
+
+@receiver(order_paid)
+def mail(sender, **more):
+    pass
+
+def book(sender, **more):
+    pass
+
+order_paid.connect(book)
+
+class Config:
+    def ready(self):
+        from .stock import reserve
+
+        order_paid.connect(reserve)
+"""
+    assert events("shop/orders.py", text) == {
+        ("fires", "shop.orders.pay", "event:order_paid"),
+        ("listens_to", "shop.orders.mail", "event:order_paid"),
+        ("listens_to", "shop.orders.book", "event:order_paid"),
+        ("listens_to", "shop.stock.reserve", "event:order_paid"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("src/a.ts", "button.on('click', save)\nstream.emit('error')\nbus.emit(name)\n"),
+        ("src/a.ts", "store.dispatch(open())\nbus.emit(`order.${kind}`)\n"),
+        ("a.py", "import socket\nfrom x import signals\ns.send(b'x')\ndb.connect('a.b')\n"),
+        ("a.php", "<?php\n$bus->dispatch(new Paid()); Event::dispatch($name);\n"),
+    ],
+)
+def test_words_of_the_platform_and_computed_names_are_no_events(path: str, text: str) -> None:
+    assert events(path, text) == set()

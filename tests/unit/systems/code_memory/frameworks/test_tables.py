@@ -37,7 +37,7 @@ def test_models_of_django_give_tables_with_inherited_columns() -> None:
         ],
         "core_person_groups": ["id", "person_id, refers to core_person", "group_id"],
         "core_person_user_permissions": [
-            *("id", "person_id, refers to core_person", "permission_id"),
+            *("id", "person_id, refers to core_person", "permission_id")
         ],
         "invoices": [
             "id",
@@ -45,10 +45,7 @@ def test_models_of_django_give_tables_with_inherited_columns() -> None:
             "customer_id ForeignKey, nullable, refers to core_customer",
             "created DateTimeField",
         ],
-        "core_credit": [
-            "invoice_ptr_id",
-            "reason TextField",
-        ],
+        "core_credit": ["invoice_ptr_id", "reason TextField"],
         "core_credit_tags": [
             "id",
             "credit_id, refers to core_credit",

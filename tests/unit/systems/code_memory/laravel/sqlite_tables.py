@@ -69,10 +69,7 @@ def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
                 index["name"]
                 if index["origin"] == "c"
                 else "_".join([name, *index["columns"], "unique"])
-            ): (
-                index["unique"],
-                tuple(index["columns"]),
-            )
+            ): (index["unique"], tuple(index["columns"]))
             for index in table["indexes"]
             if index["origin"] in {"c", "u"}
         },

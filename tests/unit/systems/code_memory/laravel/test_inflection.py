@@ -42,12 +42,7 @@ ODD = [
 
 
 def ours(word: str) -> list[str]:
-    return [
-        plural(word),
-        singular(word),
-        snake(word),
-        snake(plural_studly(word)),
-    ]
+    return [plural(word), singular(word), snake(word), snake(plural_studly(word))]
 
 
 def prose() -> set[str]:

@@ -112,8 +112,5 @@ def test_a_route_tells_the_inherited_methods_that_its_action_calls() -> None:
         ("App\\Models\\Payable::pay", ""),
     }
     assert {(s.source, s.path) for s in found} == {
-        (
-            "App\\Http\\Controllers\\AdminController::own",
-            "app/Http/Controllers/AdminController.php",
-        )
+        ("App\\Http\\Controllers\\AdminController::own", "app/Http/Controllers/AdminController.php")
     }

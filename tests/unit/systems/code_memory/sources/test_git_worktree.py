@@ -25,9 +25,7 @@ def made(tmp_path: Path) -> MadeRepository:
     return repository
 
 
-def test_committed_files_are_listed_by_blob_and_others_by_their_facts(
-    made: MadeRepository,
-) -> None:
+def test_committed_files_are_listed_by_blob_and_others_by_their_facts(made: MadeRepository) -> None:
     made.write({"src/app.py": "print(2)\n", "src/new.py": "new = 1\n"})
     (made.root / "README.md").unlink()
     documents = listed(made.source())

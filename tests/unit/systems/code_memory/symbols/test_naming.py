@@ -107,8 +107,7 @@ def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spelling", "path"),
-    [("...d.E", "a.py"), ("....d.E", "x/y/a.py"), ("../../x#f", "a.ts")],
+    ("spelling", "path"), [("...d.E", "a.py"), ("....d.E", "x/y/a.py"), ("../../x#f", "a.ts")]
 )
 def test_what_leaves_the_repository_means_nothing(spelling: str, path: str) -> None:
     assert not resolve_spelling(spelling, path)

@@ -1,11 +1,19 @@
-"""Facts of PHP: declarations, base classes, and calls with known receivers."""
+"""Facts of PHP: units, values, and what flows where."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import build_relations
+from rag_assets.systems.code_memory.symbols.model import Unit
 
 TEXT = """<?php
 namespace App\\Jobs;
@@ -59,16 +67,9 @@ def test_ancestry_and_imports_are_fully_qualified() -> None:
 
 def test_calls_are_told_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "App\\Jobs\\Send::handle") == [
-        "App\\Jobs\\Mailer::send",
-        "App\\Models\\Line::text",
-        "App\\Models\\Invoice::save",
-        "other",
-        "App\\Jobs\\Send::log",
-        "App\\Jobs\\Queueable::log",
-        "App\\Jobs\\Job::log",
-        "App\\Jobs\\Job::boot",
-        "Log::info",
-        "App\\helpers\\money",
+        *("App\\Jobs\\Mailer::send", "App\\Models\\Line::text", "App\\Models\\Invoice::save"),
+        *("other", "App\\Jobs\\Send::log", "App\\Jobs\\Queueable::log", "App\\Jobs\\Job::log"),
+        *("App\\Jobs\\Job::boot", "Log::info", "App\\helpers\\money"),
         "App\\Models\\Invoice::find",
     ]
     assert stated("creates_object") == ["App\\Models\\Invoice"]
@@ -224,3 +225,292 @@ def test_namespaces_of_one_file_keep_their_names_apart() -> None:
         ("A\\B", ("X\\Y",)),
         ("C\\B", ("C\\Y",)),
     ]
+
+
+def origins_in(
+    body: str, kind: str = "goes_through", *, head: str = "function act()"
+) -> list[object]:
+    """Return the origins in a method's facts of a kind."""
+    text = (
+        "<?php\nnamespace App;\nuse App\\Models\\Team;\nuse Illuminate\\Support\\Facades\\Auth;\n"
+        "use Illuminate\\Http\\Request;\n"
+        f"class Panel {{ public Team $team; private $held;\n{head} {{ {body} }}\n"
+        "function other() { $this->held = Team::find(1); } }"
+    )
+    symbol = "App\\Panel::act"
+    facts = [fact for fact in read(text).facts if fact.kind == kind and fact.symbol == symbol]
+    return [fact.values["of"] for fact in facts]
+
+
+@pytest.mark.parametrize(
+    ("body", "origins"),
+    [
+        (
+            "currentTeam()->servers()->first()->stop();",
+            ["currentTeam()->servers()->first()->stop()"],
+        ),
+        ("$t = currentTeam(); $t?->stop();", ["currentTeam()->stop()"]),
+        ("$this->team->servers()->act();", ["App\\Models\\Team->servers()->act()"]),
+        ("$this->held->servers()->act();", ["App\\Models\\Team::find()->servers()->act()"]),
+        ("foreach (all() as $k => $one) { $one->stop(); }", ["all()->[]->stop()"]),
+        ("all()[0]->stop();", ["all()->[]->stop()"]),
+        ("all()->each(function ($one) { $one->stop(); });", ["all()->[]->stop()"]),
+        ("Auth::user()->teams()->first();", ["@user->teams()->first()"]),
+        ("auth()->user()->teams();", ["@user->teams()"]),
+        ("request()->user()->teams();", ["@user->teams()"]),
+        ("$t = $a ? one() : two(); $t->stop();", ["one()->stop()", "two()->stop()"]),
+        ("$t = one() ?? abort(404); $t->stop();", ["one()->stop()"]),
+        ("$t = null; $t = one(); $t->stop();", ["one()->stop()"]),
+        ("$t = match (1) { 1 => one(), default => throw new E }; $t->stop();", ["one()->stop()"]),
+        ("$q = one(); $q = $q->where(); $q->stop();", ["one()->stop()"]),
+        ("optional(one())->stop();", ["one()->stop()"]),
+        ("app(Team::class)->servers()->act();", ["App\\Models\\Team->servers()->act()"]),
+        ("$this->team->owner->stop();", ["App\\Models\\Team->owner->stop()"]),
+    ],
+)
+def test_a_chain_is_told_from_where_it_begins(body: str, origins: list[str]) -> None:
+    assert origins in origins_in(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "$t = $unknown; $t->stop();",
+        "$t = one(); $t = $unknown; $t->stop();",
+        "[$t] = one(); $t->stop();",
+        "all()->whereHas('x', function ($q) { $q->stop(); });",
+        "$t = [one()]; $t->stop();",
+    ],
+)
+def test_what_is_computed_is_told_of_nothing(body: str) -> None:
+    assert not [one for one in origins_in(body) if "stop()" in str(one)]
+
+
+def test_what_its_own_file_tells_is_not_told_again() -> None:
+    assert origins_in("Team::where('a', 1)->orderBy('b')->get(); $this->team->save();") == []
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "given"),
+    [
+        (
+            "function act()",
+            "return Auth::user()?->currentTeam() ?? null;",
+            ["@user->currentTeam()"],
+        ),
+        ("function act()", "if (x()) { return null; } return Team::find(1);", None),
+        ("/** @return Team|null */\nfunction act()", "return $x;", ["App\\Models\\Team"]),
+        ("/** @return Team[] */\nfunction act()", "return $x;", ["App\\Models\\Team::all()"]),
+        ("/** @param Team $t */\nfunction act($t)", "return $t->owner();", None),
+    ],
+)
+def test_what_a_method_gives_that_declares_nothing(
+    head: str, body: str, given: list[str] | None
+) -> None:
+    expected = (
+        given
+        or {"if": ["App\\Models\\Team::find()"], "return": ["App\\Models\\Team->owner()"]}[
+            body.split(maxsplit=1)[0]
+        ]
+    )
+    assert origins_in(body, "gives", head=head) == [expected]
+
+
+def test_what_returns_something_that_is_computed_gives_nothing() -> None:
+    assert origins_in("if (1) { return one(); } return $x;", "gives") == []
+    assert origins_in("return one();", "gives", head="function act(): Team") == []
+    assert origins_in("$f = function () { return one(); }; $f();", "gives") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "$a" + "->b()" * 20_000 + ";",
+        "one()" + "->b" * 20_000 + "->c();",
+        "$a = " + "one(" * 5_000 + ")" * 5_000 + "; $a->b();",
+        "$a = " + "$b ?? " * 5_000 + "$b; $a->x();",
+        "".join(f"$v{n} = $v{n + 1} ?? $v{n + 1} ?? $v{n + 2};" for n in range(3_000))
+        + "$v0->x();",
+        "$a = one(); " + "$a = $a->b();" * 5_000 + "$a->x();",
+        "$a = one();" + "$a->b()->c();" * 5_000,
+    ],
+    ids=["calls", "properties", "arguments", "choices", "variables", "again", "many"],
+)
+def test_hostile_bodies_are_read_in_time(body: str) -> None:
+    began = time.process_time()
+    origins_in(body)
+    assert time.process_time() - began < 20
+
+
+CLASS = """<?php
+
+namespace App\\Http\\Controllers;
+
+use App\\Models\\Invoice;
+
+/** Invoices over HTTP. */
+#[Authorized]
+final class InvoiceController extends Controller implements Countable
+{
+    use AuthorizesRequests;
+
+    protected $limit = 10;
+
+    /**
+     * Shows one.
+     */
+    #[Pure]
+    public function show(Invoice $invoice, int $page = 1): InvoiceResource
+    {
+        $this->authorize('view', $invoice);
+        return new InvoiceResource($invoice);
+    }
+
+    private function hidden() { return 1; } // ends here
+
+    public function count(): int { return 2; }
+}
+"""
+
+
+def units(text: str) -> list[tuple[str, str, str]]:
+    return [(unit.role, unit.symbol, text[unit.start : unit.end]) for unit in read(text).units]
+
+
+def covers(text: str, found: tuple[Unit, ...]) -> bool:
+    visible = "".join("".join(text[unit.start : unit.end].split()) for unit in found)
+    apart = all(a.end <= b.start for a, b in pairwise(found))
+    return apart and visible == "".join(text.split())
+
+
+def test_a_class_is_its_head_and_each_method() -> None:
+    found = read(CLASS).units
+    name = "App\\Http\\Controllers\\InvoiceController"
+    assert [(unit.role, unit.symbol, unit.alone) for unit in found] == [
+        ("class", name, True),
+        ("method", f"{name}::show", True),
+        ("method", f"{name}::hidden", False),
+        ("method", f"{name}::count", True),
+    ]
+    head, show, hidden, count = (CLASS[unit.start : unit.end] for unit in found)
+    assert head.startswith("<?php\n\nnamespace App")
+    assert head.endswith("$limit = 10;")
+    assert show.startswith("/**\n     * Shows one.")
+    assert show.endswith("($invoice);\n    }")
+    assert hidden.endswith("// ends here")
+    assert count.endswith("}\n}")
+    assert found[0].signature == (
+        "final class InvoiceController extends Controller implements Countable"
+    )
+    assert found[1].signature == (
+        "public function show(Invoice $invoice, int $page = 1): InvoiceResource"
+    )
+    assert [CLASS[:cut].rsplit("\n", 1)[1].strip() for cut in found[1].cuts] == [
+        "$this->authorize('view', $invoice);",
+        "return new InvoiceResource($invoice);",
+    ]
+
+
+def test_a_method_that_returns_a_relation_is_one() -> None:
+    text = """<?php
+class Invoice extends Model {
+    public function lines() { return $this->hasMany(Line::class)->orderBy('n'); }
+    public function total() { return $this->lines()->sum('n'); }
+    public function of(User $u) { return $this->belongsTo(User::class); }
+}"""
+    assert [(role, symbol) for role, symbol, _ in units(text)] == [
+        ("class", "Invoice"),
+        ("relation", "Invoice::lines"),
+        ("method", "Invoice::total"),
+        ("method", "Invoice::of"),
+    ]
+
+
+def test_each_statement_of_a_migration_is_a_unit_named_for_its_table() -> None:
+    text = """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+return new class extends Migration {
+    public function up(): void
+    {
+        Schema::create('invoices', function (Blueprint $table) {
+            $table->id();
+        });
+        Schema::connection('x')->table("lines", fn ($t) => $t->softDeletes());
+        DB::statement('x');
+    }
+
+    public function down(): void
+    {
+        Schema::drop('invoices');
+    }
+};
+"""
+    found = units(text)
+    assert [(role, symbol) for role, symbol, _ in found if role == "schema"] == [
+        ("schema", "invoices"),
+        ("schema", "lines"),
+    ]
+    [down] = [unit for unit in read(text).units if unit.symbol.endswith("::down")]
+    assert not down.alone
+    assert covers(text, read(text).units)
+
+
+def test_groups_of_routes_stand_alone_and_other_routes_are_joined() -> None:
+    text = """<?php
+use Illuminate\\Support\\Facades\\Route;
+Route::get('/', Home::class)->name('home');
+Route::middleware('auth')->prefix('admin')->group(function () {
+    Route::get('users', [UserController::class, 'index']);
+    Route::resource('roles', RoleController::class);
+});
+$router->post('x', 'X@y');
+"""
+    found = [unit for unit in read(text).units if unit.role != "rest"]
+    assert [(unit.role, unit.alone) for unit in found] == [
+        ("route", False),
+        ("group", True),
+        ("route", False),
+    ]
+    assert len(found[1].cuts) == 3
+
+
+def test_each_key_of_a_configuration_is_a_unit() -> None:
+    text = """<?php
+return [
+    // Who.
+    'name' => env('NAME', 'x'),
+    'mail' => ['a' => 1],
+];"""
+    found = [(role, symbol, piece) for role, symbol, piece in units(text) if role == "key"]
+    assert found == [
+        ("key", "name", "// Who.\n    'name' => env('NAME', 'x'),"),
+        ("key", "mail", "'mail' => ['a' => 1],"),
+    ]
+
+
+def test_functions_and_what_is_left_between_them() -> None:
+    text = "<?php\nnamespace A;\n\n$x = 1;\n\n/** Adds. */\nfunction add($a) { return $a; }\n"
+    assert [(role, symbol) for role, symbol, _ in units(text)] == [
+        ("rest", ""),
+        ("rest", ""),
+        ("function", "A\\add"),
+    ]
+
+
+_PIECES = st.sampled_from(
+    (
+        *("<?php ", "class A {", "}", "function f() {", "use B;", "/** d */", "// c\n", "\n\n"),
+        *("é😀", "'", "Route::get('a', 'b');", "return [", "'k' => 1,", "];", "<<<X\n", "#[A]"),
+        *("?>", "<b>", "\r\n"),
+    )
+)
+
+
+@given(st.lists(_PIECES, max_size=25).map("".join))
+def test_units_cover_any_text_once(text: str) -> None:
+    assert covers(text, read(text).units)
+
+
+def test_what_is_no_php_says_so() -> None:
+    assert read("<?php class { function (((").notes
+    assert not read("<?php\nclass A {}\n").notes

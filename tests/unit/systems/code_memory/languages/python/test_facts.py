@@ -1,6 +1,12 @@
-"""Facts of Python: base classes, and calls with known receivers, by references."""
+"""Facts of Python, and its units."""
+
+from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag_assets.systems.code_memory.languages.python.facts import read
 from rag_assets.systems.code_memory.languages.python.source import (
@@ -69,17 +75,9 @@ def test_ancestors_are_references() -> None:
 
 def test_calls_are_told_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "Sender.send") == [
-        "os.path.join",
-        "numpy.zeros",
-        "billing.models.Line.text",
-        ".rates.Rate.value",
-        ":Sender.send",
-        "billing.models.Invoice",
-        "billing.models.Invoice.save",
-        "billing.models.Line",
-        "billing.models.Line.total",
-        ".rates.of",
-        ":helper",
+        *("os.path.join", "numpy.zeros", "billing.models.Line.text", ".rates.Rate.value"),
+        *(":Sender.send", "billing.models.Invoice", "billing.models.Invoice.save"),
+        *("billing.models.Line", "billing.models.Line.total", ".rates.of", ":helper"),
     ]
     assert stated("calls", "Sender.make") == [":Sender.send"]
     assert stated("calls", "Sender.plain") == []
@@ -144,3 +142,134 @@ REFERENCES = {
 )
 def test_references_become_absolute(reference: str, module: str, package: bool, name: str) -> None:
     assert resolve_reference(reference, module, package=package) == name
+
+
+VIEW = '''"""Invoices over HTTP."""
+from django.views import View
+
+LIMIT = 10
+
+
+# Shows invoices.
+@register
+class InvoiceView(View):
+    """All of one customer."""
+
+    template = "invoices.html"
+
+    # Lists them.
+    @cached
+    def get(self, request):
+        found = list(request)
+        return found  # all
+
+    def _hidden(self): return 1
+
+    extra = 2
+
+    def __call__(self): ...
+
+
+async def total(rows: list[int], *, tax: bool = False) -> int:
+    return sum(rows)
+'''
+MODEL = """from django.db import models
+
+
+class Invoice(models.Model):
+    number = models.CharField(max_length=20)
+    customer = models.ForeignKey(
+        "crm.Customer",
+        on_delete=models.CASCADE,
+    )  # who pays
+    paid = models.BooleanField()
+
+    class Meta:
+        db_table = "invoices"
+"""
+MIGRATION = """from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("billing", "0001_initial")]
+
+    operations = [
+        migrations.AddField(model_name="invoice", name="paid", field=models.BooleanField()),
+        # Before the new rules.
+        migrations.RunPython(fill),
+        migrations.DeleteModel("Draft"),
+    ]
+"""
+
+
+def units(text: str) -> list[tuple[str, str, bool, str]]:
+    return [
+        (unit.role, unit.symbol, unit.alone, text[unit.start : unit.end])
+        for unit in read(text).units
+    ]
+
+
+def test_a_view_is_its_head_and_each_method() -> None:
+    found = [unit for unit in units(VIEW) if unit[1]]
+    assert [unit[:3] for unit in found] == [
+        ("class", "InvoiceView", True),
+        ("method", "InvoiceView.get", True),
+        ("method", "InvoiceView._hidden", False),
+        ("rest", "InvoiceView", False),
+        ("method", "InvoiceView.__call__", True),
+        ("function", "total", True),
+    ]
+    head, get = found[0][3], found[1][3]
+    assert head.startswith("# Shows invoices.\n@register\nclass InvoiceView")
+    assert head.endswith('template = "invoices.html"')
+    assert get.startswith("# Lists them.\n    @cached")
+    assert get.endswith("return found  # all")
+    signatures = {u.symbol: u.signature for u in read(VIEW).units if u.role != "rest"}
+    assert signatures["InvoiceView"] == "class InvoiceView(View)"
+    assert signatures["InvoiceView.get"] == "def get(self, request)"
+    assert signatures["total"] == "async def total(rows: list[int], *, tax: bool = False) -> int"
+
+
+def test_a_small_class_stays_in_one_piece_and_a_large_one_does_not() -> None:
+    method = "    def m{0}(self):\n        return '" + "x" * 200 + "'\n\n"
+    small = "class A:\n" + method.format(1)
+    large = "class A:\n" + "".join(method.format(n) for n in range(20))
+    assert [unit[:2] for unit in units(small)] == [("class", "A")]
+    assert len(units(large)) == 21
+
+
+def test_fields_that_relate_are_units_of_a_model() -> None:
+    found = [unit for unit in units(MODEL) if unit[1]]
+    assert [unit[:3] for unit in found] == [
+        ("class", "Invoice", True),
+        ("relation", "Invoice.customer", True),
+        ("rest", "Invoice", False),
+    ]
+    assert found[1][3].endswith(")  # who pays")
+
+
+def test_operations_on_tables_are_units_of_a_migration() -> None:
+    found = [unit[:2] for unit in units(MIGRATION) if unit[0] == "schema"]
+    assert found == [("schema", "invoice"), ("schema", "Draft")]
+
+
+def test_settings_are_keys_and_lists_of_routes_are_groups() -> None:
+    settings = "DEBUG = True\nINSTALLED_APPS = [\n    'billing',\n]\nif DEBUG:\n    X = 1\n"
+    assert [unit[:2] for unit in units(settings)] == [
+        ("key", "DEBUG"),
+        ("key", "INSTALLED_APPS"),
+        ("rest", ""),
+    ]
+    urls = "urlpatterns = [\n    path('a/', a),\n    path('b/', b),\n]\n"
+    [only] = read(urls).units
+    assert only.role == "group"
+    assert {urls[:cut].rsplit("\n", 1)[1].strip() for cut in only.cuts} >= {"path('a/', a),"}
+
+
+@given(st.lists(st.sampled_from([*VIEW.splitlines(), *MODEL.splitlines(), "é = '…'", "\t)"])))
+def test_units_cover_any_text_and_do_not_overlap(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    found = read(text).units
+    visible = "".join("".join(text[unit.start : unit.end].split()) for unit in found)
+    assert visible == "".join(text.split())
+    assert all(a.end <= b.start for a, b in pairwise(found))
