@@ -31,6 +31,8 @@ from rag_assets.storage.index.terms import parse_query_words
 _RUN_SOURCE_TYPES = ("run_summary", "file_change")
 _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
+_MIN_CANDIDATES_BY_FILE = 200
+"""Minimum candidates for tenants whose results are ordered by all the passages of a file."""
 _UNFILTERED_FACTOR = 4
 _MAX_CANDIDATES = 1_000
 """Maximum candidates of a ranking that is fetched again because the first attempt had too few."""
@@ -45,13 +47,20 @@ def compute_candidate_count(limit: int, factor: int = 1) -> int:
     return max(count, min(factor * count, _MAX_CANDIDATES))
 
 
+def _count_candidates(progress: SearchProgress) -> int:
+    """Return how many candidates of each ranking a search needs."""
+    search = progress.search
+    count = compute_candidate_count(search.depth, progress.fetch_factor)
+    return max(count, _MIN_CANDIDATES_BY_FILE) if search.tenant.reads_facts else count
+
+
 def compute_recall_limit(progress: SearchProgress) -> int:
     """Return the number of candidates to request for each ranking.
 
     If the index does not filter by scopes, more are requested, since verification removes those
     that the caller may not read.
     """
-    wanted = compute_candidate_count(progress.search.depth, progress.fetch_factor)
+    wanted = _count_candidates(progress)
     return wanted if progress.scopes is not None else _UNFILTERED_FACTOR * wanted
 
 
@@ -251,7 +260,7 @@ class VerifyStep:
             if _lacks_candidates(progress, verified):
                 filtered = await add_scopes(progress, self._services)
                 return replace(filtered, fetch_all=True, repeat=True)
-            count = compute_candidate_count(progress.search.depth, progress.fetch_factor)
+            count = _count_candidates(progress)
             verified = _cut_vector_rankings(verified, count)
         replaced = frozenset(_list_replaced(progress.rankings, verified))
         replaced |= self._list_outdated(progress, verified)
@@ -335,7 +344,7 @@ def _lacks_candidates(progress: SearchProgress, verified: VerifiedCandidates) ->
     A ranking that ended before its limit is complete, so a filter would find no more.
     """
     limit = compute_recall_limit(progress)
-    wanted = compute_candidate_count(progress.search.depth, progress.fetch_factor)
+    wanted = _count_candidates(progress)
     return any(
         recalled.kind == "vector"
         and len(recalled.candidates) >= limit

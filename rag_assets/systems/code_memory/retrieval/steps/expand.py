@@ -3,6 +3,9 @@
 An answer may lie along a chain ("who is notified when a payment arrives"). The question then has
 only words from the two ends of the chain. The links in between are found by their relations.
 
+A file of which the search found several passages is more likely to belong to the answer than a
+file of which it found one, so each passage is rated together with the others of its file.
+
 Each link needs room in the results. So a file's second passage comes after the first passages of
 other files, the head of a class comes after its methods, and the best candidate of each requested
 kind is moved up.
@@ -10,10 +13,12 @@ kind is moved up.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from anyio.to_thread import run_sync
@@ -55,7 +60,7 @@ _DESCRIPTION: Final = 0.7
 _HEAD: Final = 0.6
 """Factor for the head of a class if its methods have separate passages."""
 _CONSTRUCTOR: Final = 0.5
-_SAME_FILE: Final = 0.6
+_SAME_FILE: Final = 0.3
 """Factor for each passage of a file after its first."""
 
 _DESCRIBING_TYPES: Final = frozenset({"doc", "readme", "config", "api_endpoint"})
@@ -175,29 +180,27 @@ class ExpandStep(TrustedStep):
             ranks = [
                 score_by_rank([c.id for c in ranking.candidates]) for ranking in progress.rankings
             ]
-            order = [*fuse(ranks)]
+            fused = fuse(ranks)
             relevance = {
-                id_: _HALVING_RANK / (_HALVING_RANK + rank) for rank, id_ in enumerate(order)
+                id_: _HALVING_RANK / (_HALVING_RANK + rank) for rank, id_ in enumerate(fused)
             }
-            best = [by_id[id_] for id_ in order[:_MOST_START_CANDIDATES]]
+            best = [by_id[id_] for id_ in islice(fused, _MOST_START_CANDIDATES)]
             view, neighbourhoods = await run_sync(
                 self._views.get_view_with_neighbourhoods, progress
             )
             related = await run_sync(
                 partial(_find_related_places, view, neighbourhoods, best, relevance)
             )
-            if not related.flow.nodes:
-                return progress
             places = await find_place_entries(self._services, progress, [*related.gains])
-            rated = _rate_candidates(
-                progress, {**by_id, **{c.id: c for c in places}}, relevance, related
-            )
+            candidates = {**by_id, **{c.id: c for c in places}}
+            rated = _rate_candidates(progress, candidates, relevance, fused, related)
             depth = progress.search.depth
             arrangement = arrange_candidates(
                 rated, find_question_kinds(progress.search.request.query), depth
             )
-        paths = tuple(one.path for one in related.flow.nodes if len(one.path) > 1)
-        walked = WalkResult(frozenset(), paths, related.flow.complete)
+        flow = related.flow
+        paths = tuple(one.path for one in flow.nodes if len(one.path) > 1)
+        walked = WalkResult(frozenset(), paths, flow.complete) if flow.nodes else None
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]
         return replace(progress, walk=walked, rankings=[*counted, Ranking("walk", arrangement)])
@@ -216,6 +219,11 @@ class _RelatedPlaces:
     flow: Flow
     gains: Mapping[Place, float]
     types: Mapping[tuple[str, str], str]
+
+    def get_gain(self, candidate: Candidate) -> float:
+        """Return the relevance that a candidate gained as a definition, or as a whole document."""
+        exact = Place(candidate.document_id, candidate.symbol)
+        return self.gains.get(exact, self.gains.get(Place(candidate.document_id), 0.0))
 
 
 def _find_related_places(
@@ -264,24 +272,48 @@ def _rate_candidates(
     progress: SearchProgress,
     candidates: Mapping[str, Candidate],
     relevance: Mapping[str, float],
+    fused: Mapping[str, float],
     related: _RelatedPlaces,
 ) -> list[RatedCandidate]:
-    """Return the candidates with their relevance: that of the search plus that from relations.
+    """Return the candidates, rated by their relevance and by the evidence for their files.
+
+    The relevance of a candidate is that of the search plus that from relations.
 
     Args:
         candidates: all candidates, including those found by relations, by id.
         relevance: relevance of the candidates of the search, by id.
+        fused: scores of the candidates of the search, by id.
     """
+    total = {
+        id_: relevance.get(id_, 0.0) + _GAIN_WEIGHT * related.get_gain(candidate)
+        for id_, candidate in candidates.items()
+    }
+    evidence = _sum_evidence(candidates, total, fused)
 
     def rate(candidate: Candidate) -> RatedCandidate:
-        whole, exact = Place(candidate.document_id), Place(candidate.document_id, candidate.symbol)
-        gained = related.gains.get(exact, related.gains.get(whole, 0.0))
         type_ = related.types.get((candidate.document_id, candidate.symbol))
         return RatedCandidate(
             candidate,
-            relevance.get(candidate.id, 0.0) + _GAIN_WEIGHT * gained,
+            math.sqrt(total[candidate.id] * evidence[candidate.uri]),
             type_ or get_type_of_path(parse_path(candidate.uri)),
             is_preferred=progress.search.prefers(candidate.uri),
         )
 
     return [rate(candidate) for candidate in candidates.values()]
+
+
+def _sum_evidence(
+    candidates: Mapping[str, Candidate], relevance: Mapping[str, float], fused: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the evidence that each file belongs to the answer, by URI.
+
+    It is the relevance of the file's best passage plus the fused scores of its other passages.
+    """
+    best: dict[str, str] = {}
+    for id_ in sorted(candidates, key=lambda id_: (-relevance[id_], id_)):
+        best.setdefault(candidates[id_].uri, id_)
+    evidence = {uri: relevance[id_] for uri, id_ in best.items()}
+    for id_, candidate in candidates.items():
+        if id_ != best[candidate.uri]:
+            evidence[candidate.uri] += fused.get(id_, 0.0)
+    return evidence
