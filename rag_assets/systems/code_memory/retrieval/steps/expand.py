@@ -288,7 +288,7 @@ def _rate_candidates(
         id_: relevance.get(id_, 0.0) + _GAIN_WEIGHT * related.get_gain(candidate)
         for id_, candidate in candidates.items()
     }
-    evidence = _sum_evidence(candidates, total, fused)
+    evidence = sum_evidence(candidates, total, fused)
 
     def rate(candidate: Candidate) -> RatedCandidate:
         type_ = related.types.get((candidate.document_id, candidate.symbol))
@@ -302,7 +302,7 @@ def _rate_candidates(
     return [rate(candidate) for candidate in candidates.values()]
 
 
-def _sum_evidence(
+def sum_evidence(
     candidates: Mapping[str, Candidate], relevance: Mapping[str, float], fused: Mapping[str, float]
 ) -> dict[str, float]:
     """Return the evidence that each file belongs to the answer, by URI.

@@ -6,7 +6,11 @@ from hypothesis import strategies as st
 
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval.question_subject import QuestionKinds
-from rag_assets.systems.code_memory.retrieval.steps.expand import RatedCandidate, arrange_candidates
+from rag_assets.systems.code_memory.retrieval.steps.expand import (
+    RatedCandidate,
+    arrange_candidates,
+    sum_evidence,
+)
 
 NOTHING = QuestionKinds(frozenset(), is_about_tests=False, topic="")
 
@@ -67,6 +71,21 @@ def test_methods_come_before_the_head_of_their_class() -> None:
 def test_what_the_caller_prefers_ranks_higher() -> None:
     preferred = rated("r/b.php", 0.6, preferred=True)
     assert order(rated("r/a.php", 1.0), preferred) == ["r/b.php", "r/a.php"]
+
+
+def test_evidence_for_a_file_is_its_best_passage_and_the_scores_of_the_others() -> None:
+    passages = [
+        rated("r/one.go", 0.0, symbol="only"),
+        rated("r/three.go", 0.0, symbol="a"),
+        rated("r/three.go", 0.0, symbol="b"),
+        rated("r/three.go", 0.0, symbol="related"),
+    ]
+    candidates = {one.candidate.id: one.candidate for one in passages}
+    relevance = {"r/one.go:only": 1.0, "r/three.go:a": 0.5, "r/three.go:b": 0.9}
+    relevance["r/three.go:related"] = 0.6
+    fused = {"r/one.go:only": 1.8, "r/three.go:a": 0.7, "r/three.go:b": 1.5}
+    evidence = sum_evidence(candidates, relevance, fused)
+    assert evidence == pytest.approx({"r/one.go": 1.0, "r/three.go": 0.9 + 0.7})
 
 
 ITEMS = st.lists(
