@@ -408,9 +408,8 @@ class _PageReader:
 
     def _add_table(self, element: _Element) -> None:
         rows = [list(_iter_cells(row)) for row in _iter_rows(element)]
-        inside = element.iterdescendants(*_STRUCTURED)
-        if next(inside, None) is not None or max(map(len, rows), default=0) < 2:  # noqa: PLR2004
-            self.read(element)  # the table is only used for layout
+        if max(map(len, rows), default=0) < 2 or _is_layout(element, rows):  # noqa: PLR2004
+            self.read(element)
             return
         for caption in element.iterchildren("caption"):
             self._add("paragraph", get_flat_text(caption))
@@ -451,6 +450,26 @@ def _iter_rows(table: _Element) -> Iterator[_Element]:
             yield child
         elif child.tag in {"thead", "tbody", "tfoot"} and is_visible(child):
             yield from (row for row in child.iterchildren("tr") if is_visible(row))
+
+
+def _is_layout(table: _Element, rows: list[list[_Element]]) -> bool:
+    """Return whether a table arranges parts of a page, or has cells that do not fit on a line.
+
+    A table whose cells contain headings or code is data if it has two header cells.
+    """
+    if next(table.iterdescendants(*_STRUCTURED), None) is None:
+        return False
+    cells = [cell for row in rows for cell in row]
+    has_header = sum(cell.tag == "th" for cell in cells) >= 2  # noqa: PLR2004
+    return not (has_header and all(map(_fits_on_a_line, cells)))
+
+
+def _fits_on_a_line(cell: _Element) -> bool:
+    structured = list(cell.iterdescendants(*_STRUCTURED))
+    return len(structured) <= 1 and all(
+        e.tag in _HEADINGS or (e.tag == "pre" and "\n" not in get_preformatted_text(e))
+        for e in structured
+    )
 
 
 def _iter_cells(row: _Element) -> Iterator[_Element]:

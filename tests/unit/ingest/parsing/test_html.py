@@ -66,6 +66,40 @@ def test_a_table_that_lays_out_a_page_is_no_table() -> None:
     assert lines(result) == [("paragraph", "menu"), ("heading2", "News"), ("table", "a | b")]
 
 
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (
+            "<tr><th>Plan<th>Grenze<tr><td>Spatz<td><pre>limit = 100</pre>",
+            "Plan | Grenze\nSpatz | limit = 100",
+        ),
+        (
+            "<thead><tr><th>Région<th>Bureau</thead><tr><td>Nord<td><h4>Tromsø</h4>Rue 3",
+            "Région | Bureau\nNord | Tromsø Rue 3",
+        ),
+        (
+            "<tr><th><h3>cp\nfile</h3><td>copies<tr><th>mv<td>moves<td><pre>mv a</pre>",
+            "cp file | copies\nmv | moves | mv a",
+        ),
+    ],
+)
+def test_a_table_with_headings_or_code_in_its_cells_keeps_its_rows(rows: str, text: str) -> None:
+    assert lines(read(f"<table>{rows}</table>")) == [("table", text)]
+
+
+def test_a_table_with_longer_code_in_its_cells_keeps_the_lines_of_the_code() -> None:
+    code = "<pre>if x:\n    y()</pre>"
+    assert lines(read(f"<table><tr><th>Before<th>After<tr><td>{code}<td>z()</table>")) == [
+        ("paragraph", "Before"), ("paragraph", "After"), ("code", "if x:\n    y()"),
+        ("paragraph", "z()"),
+    ]  # fmt: skip
+
+
+def test_line_numbers_beside_code_are_no_table() -> None:
+    numbered = "<tr><th colspan=2>a.py<tr><td><pre>1\n2</pre><td><pre>x\ny</pre>"
+    assert ("code", "x\ny") in lines(read(f"<table>{numbered}</table>"))
+
+
 def test_preformatted_text_keeps_its_lines() -> None:
     source = "<pre>\n<span>def f():</span>\n    pass<br>x<button>copy</button></pre>"
     assert lines(read(source)) == [("code", "def f():\n    pass\nx")]
