@@ -1,14 +1,15 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted. If
-a page has exactly one <main>, everything around it is omitted too. No resource of a page is
-fetched.
+Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted.
+What a reader can unfold or choose by a tab is read. If a page has exactly one <main>, everything
+around it is omitted too. No resource of a page is fetched.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,7 +53,7 @@ _READABLE = re.compile(
     r"|euc_jp|iso2022_jp|gb18030|big5|big5hkscs|tis-620"
 )
 _HIDDEN_TAGS = frozenset({
-    "script", "style", "noscript", "template", "head", "title", "meta", "link", "nav",
+    "script", "style", "noscript", "head", "title", "meta", "link", "nav",
     "iframe", "object", "embed", "applet", "canvas", "audio", "video", "svg", "map", "button",
     "select", "datalist", "input", "textarea", "dialog", "rp", "rt", "annotation",
     "annotation-xml",
@@ -61,6 +62,7 @@ _HIDDEN_ROLES = frozenset({"navigation", "menu", "menubar", "toolbar", "search",
 _HIDDEN_STYLE = re.compile(
     r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE
 )
+_FOUND_BY_SEARCH = "until-found"  # a value of `hidden`: a browser's search shows the element
 _ARTICLES = frozenset({"article", "section", "main", "blockquote"})
 BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details",
@@ -124,12 +126,14 @@ def parse_tree(text: str) -> _Element | None:
 def is_visible(element: _Element) -> bool:
     """Return whether a reader sees an element, and it belongs to the page's own text."""
     tag, attributes = element.tag, element.attrib
+    if tag == "template":
+        return "shadowrootmode" in attributes  # browsers show such a template in place
     if tag in _HIDDEN_TAGS or (tag == "footer" and not _is_within_article(element)):
         return False
     if not attributes:
         return True
     return not (
-        "hidden" in attributes
+        attributes.get("hidden", _FOUND_BY_SEARCH) != _FOUND_BY_SEARCH
         or attributes.get("role") in _HIDDEN_ROLES
         or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"]))
     )
@@ -191,9 +195,13 @@ def _collect_verbatim(element: _Element, parts: list[str]) -> None:
 
 
 _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
+_TITLES = frozenset({*_HEADINGS, "dt", "summary"})
+_BUTTONS = frozenset({"button"})
 _LISTS = frozenset({"ul", "ol", "dir"})
 _STRUCTURED = (*_HEADINGS, "table", "pre")  # elements that cannot be on a line of a list or table
 _LINE_BREAK = "\x1e"  # occurs in no text; tells line breaks from line ends in the source
+# The whole text of an element that scripts fill when the page is shown, in any language.
+_PLACEHOLDER = re.compile(r".{0,50}(?:…|\.\.\.)", re.DOTALL)
 _MAX_SPAN = 1_000
 _MAX_DIGITS = 9
 
@@ -212,6 +220,12 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     pieces = list(limit_pieces(page_pieces, limits))
     if not pieces:
         raise DocumentEmpty("the page contains no text that a reader would see")
+    if (
+        len(pieces) == 1
+        and pieces[0].kind == "paragraph"
+        and _PLACEHOLDER.fullmatch(pieces[0].text)
+    ):
+        raise DocumentEmpty("the page contains only a placeholder; scripts load its text")
     text, blocks = assemble(pieces)
     first = [piece.text for piece in pieces if piece.level == 1]
     title = shorten_heading(first[0]) if len(first) == 1 else head_title or find_first_title(blocks)
@@ -225,18 +239,98 @@ def read_page(text: str) -> tuple[list[Piece], str | None]:
         return [], None
     title = root.find("head/title")
     head_title = clean_property_title(get_flat_text(title)) if title is not None else None
+    _show_collapsed_sections(root)
+    _show_tab_panels(root)
     page = _PageReader()
     page.read(_find_main(root))
     return page.pieces, head_title
 
 
 def _find_main(root: _Element) -> _Element:
-    """Return the page's only <main> element if it has text, else <body> or the root."""
+    """Return the page's only <main> element if it has text, else <body> or the root.
+
+    A <main> that contains a mere placeholder is removed: a saved page has its text elsewhere.
+    """
     candidates = [e for e in root.iter("main", "div") if e.tag == "main" or e.get("role") == "main"]
-    if len(candidates) == 1 and is_visible(candidates[0]) and get_flat_text(candidates[0]):
-        return candidates[0]
+    if len(candidates) == 1 and is_visible(candidates[0]):
+        text = get_flat_text(candidates[0])
+        if text and (_has_heading(candidates[0]) or not _PLACEHOLDER.fullmatch(text)):
+            return candidates[0]
+        candidates[0].clear(keep_tail=True)
     body = root.find("body")
     return root if body is None else body
+
+
+def _show_collapsed_sections(root: _Element) -> None:
+    """Turn buttons that are titles into text, and show the sections that they unfold."""
+    by_id = {name: element for element in root.iter() if (name := element.get("id"))}
+    titles: set[_Element] = set()
+    for button in list(root.iter("button")):
+        title = button if _has_heading(button) else _find_title(button)
+        if title is None or title in titles:
+            continue
+        titles.add(title)
+        if title is not button and get_flat_text(title, _BUTTONS):
+            continue  # the button is not the title, but for instance copies the title's address
+        section = by_id.get(button.get("aria-controls", ""))
+        if section is None and "aria-expanded" in button.attrib:
+            section = title.getnext()
+        if section is not None:
+            _show(section)
+        button.tag = "span"
+
+
+def _find_title(element: _Element) -> _Element | None:
+    """Return the title that contains an element; None if there is none."""
+    above = element.iterancestors()
+    return next((e for e in above if e.tag in _TITLES or e.get("role") == "heading"), None)
+
+
+def _has_heading(element: _Element) -> bool:
+    return next(element.iter(*_HEADINGS), None) is not None
+
+
+def _is_heading(element: _Element) -> bool:
+    return _has_heading(element) or _find_title(element) is not None
+
+
+def _show(element: _Element) -> None:
+    for attribute in ("hidden", "style"):
+        element.attrib.pop(attribute, None)
+
+
+def _show_tab_panels(root: _Element) -> None:
+    """Show the panels of tabs, each below the label of its tab.
+
+    A tab belongs to the panel that either of them names, or else to the panel at the same place in
+    their order. Tabs that are headings stay where they are.
+    """
+    elements = [e for e in root.iter() if e.get("role") in {"tab", "tabpanel"}]
+    tabs = [e for e in elements if e.get("role") == "tab"]
+    by_id = {name: tab for tab in tabs if (name := tab.get("id"))}
+    by_panel_id = {name: tab for tab in tabs if (name := tab.get("aria-controls"))}
+    # For each panel, or the page: the tabs directly within it whose panels follow, in order.
+    waiting: dict[_Element | None, deque[_Element]] = {}
+    previous: dict[_Element | None, str] = {}
+    for element in elements:
+        role = element.get("role", "")
+        outer = next((e for e in element.iterancestors() if e.get("role") == "tabpanel"), None)
+        if role == "tab":
+            if previous.get(outer) != "tab":
+                waiting[outer] = deque()
+            waiting[outer].append(element)
+        else:
+            following = waiting.get(outer)
+            tab = following.popleft() if following else None
+            tab = by_panel_id.get(element.get("id", ""), tab)
+            tab = by_id.get(element.get("aria-labelledby", ""), tab)
+            _show(element)
+            if tab is not None and tab not in element.iterancestors() and not _is_heading(tab):
+                label = element.makeelement("p")
+                label.text = get_flat_text(tab)
+                element.addprevious(label)
+                tab.clear(keep_tail=True)
+        previous[outer] = role
 
 
 class _PageReader:
@@ -314,9 +408,8 @@ class _PageReader:
 
     def _add_table(self, element: _Element) -> None:
         rows = [list(_iter_cells(row)) for row in _iter_rows(element)]
-        inside = element.iterdescendants(*_STRUCTURED)
-        if next(inside, None) is not None or max(map(len, rows), default=0) < 2:  # noqa: PLR2004
-            self.read(element)  # the table is only used for layout
+        if max(map(len, rows), default=0) < 2 or _is_layout(element, rows):  # noqa: PLR2004
+            self.read(element)
             return
         for caption in element.iterchildren("caption"):
             self._add("paragraph", get_flat_text(caption))
@@ -357,6 +450,26 @@ def _iter_rows(table: _Element) -> Iterator[_Element]:
             yield child
         elif child.tag in {"thead", "tbody", "tfoot"} and is_visible(child):
             yield from (row for row in child.iterchildren("tr") if is_visible(row))
+
+
+def _is_layout(table: _Element, rows: list[list[_Element]]) -> bool:
+    """Return whether a table arranges parts of a page, or has cells that do not fit on a line.
+
+    A table whose cells contain headings or code is data if it has two header cells.
+    """
+    if next(table.iterdescendants(*_STRUCTURED), None) is None:
+        return False
+    cells = [cell for row in rows for cell in row]
+    has_header = sum(cell.tag == "th" for cell in cells) >= 2  # noqa: PLR2004
+    return not (has_header and all(map(_fits_on_a_line, cells)))
+
+
+def _fits_on_a_line(cell: _Element) -> bool:
+    structured = list(cell.iterdescendants(*_STRUCTURED))
+    return len(structured) <= 1 and all(
+        e.tag in _HEADINGS or (e.tag == "pre" and "\n" not in get_preformatted_text(e))
+        for e in structured
+    )
 
 
 def _iter_cells(row: _Element) -> Iterator[_Element]:

@@ -7,6 +7,7 @@ over the network.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from rag_assets.ingest.parsing.text import find_paragraphs
 _LONGEST_HEADER = 4_000
 _LONGEST_SHOWN = 1_000
 _MAX_PARTS = 1_000
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,10 @@ def decode_header_value(value: str) -> str:
     return value[:_LONGEST_SHOWN]
 
 
-def list_parts(message: Message) -> list[MailPart]:
-    """Return body and attachments; of alternative bodies, only the plain text, else the last."""
+def list_parts(message: Message, limits: ParseLimits) -> list[MailPart]:
+    """Return body and attachments; of alternative bodies, only one."""
     parts: list[MailPart] = []
-    for part in _iter_parts(message):
+    for part in _iter_parts(message, limits):
         if len(parts) == _MAX_PARTS:
             break
         parts.append(part)
@@ -121,7 +123,7 @@ def get_charset(message: Message) -> str | None:
         return None
 
 
-def _iter_parts(message: Message) -> Iterator[MailPart]:
+def _iter_parts(message: Message, limits: ParseLimits) -> Iterator[MailPart]:
     kind = message.get_content_type()
     inner = message.get_payload()
     if kind.startswith("message/") and isinstance(inner, list):
@@ -134,16 +136,46 @@ def _iter_parts(message: Message) -> Iterator[MailPart]:
         yield MailPart(message, _name_attachment(message, kind))
     else:
         messages = [part for part in inner if isinstance(part, Message)]
-        for part in _choose_alternative(messages) if kind == "multipart/alternative" else messages:
-            yield from _iter_parts(part)
+        if kind == "multipart/alternative":
+            messages = _choose_alternative(messages, limits)
+        for part in messages:
+            yield from _iter_parts(part, limits)
 
 
-def _choose_alternative(alternatives: list[Message]) -> list[Message]:
-    """Return the part with plain text if it is not blank, else the last and most complete part."""
+def _choose_alternative(alternatives: list[Message], limits: ParseLimits) -> list[Message]:
+    """Return the part with plain text, unless it is blank or a page has the message's text.
+
+    Otherwise return the part with the page, or else the last and most complete part.
+    """
     for part in alternatives:
-        if part.get_content_type() == "text/plain" and decode_part(part).strip():
+        if part.get_content_type() == "text/plain" and (text := decode_part(part)).strip():
+            for other in reversed(alternatives):
+                page = next((p for p in other.walk() if p.get_content_type() == "text/html"), None)
+                if page is not None and _is_placeholder(text, page, limits):
+                    return [other]
             return [part]
     return alternatives[-1:]
+
+
+def _is_placeholder(text: str, page: Message, limits: ParseLimits) -> bool:
+    """Return whether a text is not much longer than a page, and lacks most of the page's words.
+
+    Such a text only says that the message is a page, or where to read it.
+    """
+    try:
+        pieces = _read_page(page, limits)
+    except DocumentRejected:
+        return False
+    words, page_words = (
+        set(_WORD.findall(t.lower())) for t in (text, " ".join(piece.text for piece in pieces))
+    )
+    return 2 * len(words & page_words) < len(page_words) and len(words) < 2 * len(page_words)
+
+
+def _read_page(part: Message, limits: ParseLimits) -> list[Piece]:
+    has_charset = get_charset(part) is not None
+    page = decode_part(part) if has_charset else decode_page(read_content(part), limits)
+    return read_page(page)[0]
 
 
 def _name_attachment(message: Message, kind: str) -> str:
@@ -184,7 +216,7 @@ class _MailReader:
         yield Piece("heading", read_header(message, "Subject"), level)
         headers = ((name, read_header(message, name)) for name in _SHOWN_HEADERS)
         yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in headers if value)))
-        parts = list_parts(message)
+        parts = list_parts(message, self._limits)
         for part in parts:
             if part.is_body:
                 yield from _lower_headings(self._read_body(part.message), level)
@@ -194,12 +226,7 @@ class _MailReader:
 
     def _read_body(self, part: Message) -> list[Piece]:
         if part.get_content_type() == "text/html":
-            page = (
-                decode_part(part)
-                if get_charset(part)
-                else decode_page(read_content(part), self._limits)
-            )
-            return read_page(page)[0]
+            return _read_page(part, self._limits)
         body = decode_part(part).replace("\0", "").replace("\r\n", "\n")
         return [Piece("paragraph", clean(body[b.start : b.end])) for b in find_paragraphs(body)]
 

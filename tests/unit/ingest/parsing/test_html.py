@@ -66,6 +66,40 @@ def test_a_table_that_lays_out_a_page_is_no_table() -> None:
     assert lines(result) == [("paragraph", "menu"), ("heading2", "News"), ("table", "a | b")]
 
 
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (
+            "<tr><th>Plan<th>Grenze<tr><td>Spatz<td><pre>limit = 100</pre>",
+            "Plan | Grenze\nSpatz | limit = 100",
+        ),
+        (
+            "<thead><tr><th>Région<th>Bureau</thead><tr><td>Nord<td><h4>Tromsø</h4>Rue 3",
+            "Région | Bureau\nNord | Tromsø Rue 3",
+        ),
+        (
+            "<tr><th><h3>cp\nfile</h3><td>copies<tr><th>mv<td>moves<td><pre>mv a</pre>",
+            "cp file | copies\nmv | moves | mv a",
+        ),
+    ],
+)
+def test_a_table_with_headings_or_code_in_its_cells_keeps_its_rows(rows: str, text: str) -> None:
+    assert lines(read(f"<table>{rows}</table>")) == [("table", text)]
+
+
+def test_a_table_with_longer_code_in_its_cells_keeps_the_lines_of_the_code() -> None:
+    code = "<pre>if x:\n    y()</pre>"
+    assert lines(read(f"<table><tr><th>Before<th>After<tr><td>{code}<td>z()</table>")) == [
+        ("paragraph", "Before"), ("paragraph", "After"), ("code", "if x:\n    y()"),
+        ("paragraph", "z()"),
+    ]  # fmt: skip
+
+
+def test_line_numbers_beside_code_are_no_table() -> None:
+    numbered = "<tr><th colspan=2>a.py<tr><td><pre>1\n2</pre><td><pre>x\ny</pre>"
+    assert ("code", "x\ny") in lines(read(f"<table>{numbered}</table>"))
+
+
 def test_preformatted_text_keeps_its_lines() -> None:
     source = "<pre>\n<span>def f():</span>\n    pass<br>x<button>copy</button></pre>"
     assert lines(read(source)) == [("code", "def f():\n    pass\nx")]
@@ -129,6 +163,8 @@ def test_a_page_nested_as_deeply_as_any_is_read() -> None:
     "source",
     ["<p>" * 200_000, "<" * 1_000_000, "&" * 500_000, "<a href=" * 200_000, "<!--" * 200_000,
      "<table>" + "<tr><td rowspan=65534 colspan=1000>x" * 20_000, "<ul>" + "<li>x" * 100_000,
+     "<h1>" + "<i>x</i>" * 50_000 + "<button>x</button>" * 50_000,
+     "<b role=tab>x</b>" * 50_000 + "<p role=tabpanel hidden>x" * 50_000,
      "<div " + "a=b " * 200_000 + ">x", "<p>" + "x<br>" * 200_000],
 )  # fmt: skip
 def test_no_page_takes_long(source: str) -> None:
@@ -190,3 +226,100 @@ def test_definitions_within_definitions_are_read_once() -> None:
 def test_list_items_keep_the_numbers_that_the_page_sets() -> None:
     result = read("<ol start=5><li>five<li>six<li value=9>nine<li>ten</ol>")
     assert lines(result) == [("list", "5. five\n6. six\n9. nine\n10. ten")]
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [
+        ("<h3><button type=button aria-expanded=false>Wie lange?</button></h3>", "heading3"),
+        ("<h3><button><span>Wie lange?</span></button><button>Kopieren</button></h3>", "heading3"),
+        ("<button aria-expanded=true><h3>Wie lange?</h3></button>", "heading3"),
+        ("<div role=heading><button>Wie lange?</button></div>", "paragraph"),
+    ],
+)
+def test_a_button_that_is_a_title_is_read_above_its_text(title: str, kind: str) -> None:
+    result = read(f"<button>Menü</button>{title}<div>Zwei Wochen.</div>")
+    assert lines(result) == [(kind, "Wie lange?"), ("paragraph", "Zwei Wochen.")]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<h2><button aria-expanded=false>Où ?</button></h2><div hidden>Au port.</div>",
+        "<h2><button aria-expanded=false>Où ?</button></h2><div hidden=until-found>Au port.</div>",
+        (
+            "<div><h2><button aria-expanded=false aria-controls=s>Où ?</button></h2></div>"
+            "<div id=s style='display: none'>Au port.</div>"
+        ),
+    ],
+)
+def test_a_section_that_its_title_unfolds_is_read(page: str) -> None:
+    assert lines(read(page)) == [("heading2", "Où ?"), ("paragraph", "Au port.")]
+
+
+def test_definitions_whose_terms_are_buttons_are_read() -> None:
+    page = "<dl><dt><button aria-controls=a>Où ?</button><dd id=a hidden>Au port.</dl>"
+    assert lines(read(page)) == [("list", "- Où ?\n  Au port.")]
+
+
+def test_a_button_beside_the_text_of_a_title_is_left_out() -> None:
+    page = "<h2>Setup <button aria-expanded=false>Copy</button></h2><div hidden>Copied</div>"
+    assert lines(read(page)) == [("heading2", "Setup")]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        (
+            "<ul role=tablist><li role=tab>Linux<li role=tab>Windows</ul>"
+            "<div role=tabpanel>apt</div><div role=tabpanel hidden>msi</div>"
+        ),
+        (
+            "<nav><a role=tab id=w>Windows</a><a role=tab id=l>Linux</a></nav>"
+            "<div role=tabpanel aria-labelledby=l>apt</div>"
+            "<div role=tabpanel aria-labelledby=w style='display:none'>msi</div>"
+        ),
+        (
+            "<div role=tablist><button role=tab aria-controls=w>Windows</button>"
+            "<button role=tab aria-controls=l>Linux</button></div>"
+            "<div role=tabpanel id=l>apt</div><div role=tabpanel id=w hidden>msi</div>"
+        ),
+    ],
+)
+def test_panels_of_tabs_are_read_below_their_labels(page: str) -> None:
+    assert [text for _, text in lines(read(page))] == ["Linux", "apt", "Windows", "msi"]
+
+
+def test_tabs_within_a_panel_belong_to_it() -> None:
+    result = read(
+        "<a role=tab>Server</a><a role=tab>Client</a><div role=tabpanel><a role=tab>A</a>"
+        "<a role=tab>B</a><p role=tabpanel>a<p role=tabpanel hidden>b</div>"
+        "<div role=tabpanel hidden>c</div><div role=tabpanel hidden>no label</div>"
+    )
+    assert [text for _, text in lines(result)] == [
+        "Server", "A", "a", "B", "b", "Client", "c", "no label",
+    ]  # fmt: skip
+
+
+def test_a_tab_that_has_a_heading_or_contains_its_panel_stays_in_place() -> None:
+    page = "<div role=tab id=t><h4>Q</h4></div><div role=tabpanel aria-labelledby=t>answer</div>"
+    assert lines(read(page)) == [("heading4", "Q"), ("paragraph", "answer")]
+    page = "<h4><a role=tab>Q</a></h4><div role=tabpanel hidden>answer</div>"
+    assert lines(read(page)) == [("heading4", "Q"), ("paragraph", "answer")]
+    page = "<div role=tab id=t>Q<div role=tabpanel aria-labelledby=t>answer</div></div>"
+    assert lines(read(page)) == [("paragraph", "Q"), ("paragraph", "answer")]
+
+
+@pytest.mark.parametrize("placeholder", ["Loading…", "<p>Wird geladen ...</p>", "読み込み中…"])
+def test_a_page_whose_main_part_is_a_placeholder_is_read_around_it(placeholder: str) -> None:
+    page = f"<div><h1>Rules</h1><p>Seeds wait.</div><main id=root>{placeholder}</main>"
+    assert lines(read(page)) == [("heading1", "Rules"), ("paragraph", "Seeds wait.")]
+    for shell in (f"<main>{placeholder}</main>", f"<div id=app>{placeholder}</div>"):
+        noscript = "<noscript>Enable scripts.</noscript><script>state = {}</script>"
+        with pytest.raises(DocumentRejected, match=r"only a placeholder|no text"):
+            read(shell + noscript)
+
+
+def test_a_template_that_browsers_show_in_place_is_read() -> None:
+    page = "<x-card><template shadowrootmode=open><p>shown</p></template></x-card>"
+    assert lines(read(page)) == [("paragraph", "shown")]

@@ -53,6 +53,51 @@ def test_of_alternatives_plain_text_is_read_and_html_where_there_is_none() -> No
     assert lines(read(only))[2:] == [("heading2", "News"), ("list", "- a")]
 
 
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "This message is in HTML. Please use a mail program that shows it.\n",
+        "Diese Nachricht im Browser lesen: https://example.org/v/8f3a?id=12&utm=x\n",
+        "このメールはHTML形式です。\n",
+        "-- \n",
+    ],
+)
+@pytest.mark.parametrize("has_picture", [False, True])
+def test_html_is_read_where_the_plain_text_only_refers_to_it(
+    plain: str, *, has_picture: bool
+) -> None:
+    page = "<h1>Rundbrief</h1><p>Der Bagger Pelikan gräbt bis Pfingsten in Becken vier.</p>"
+    made = message(body=plain)
+    made.add_alternative(page, subtype="html")
+    if has_picture:
+        html_part = made.get_payload(1)
+        assert isinstance(html_part, EmailMessage)
+        html_part.add_related(b"GIF89a", maintype="image", subtype="gif", cid="<p>")
+    made.add_alternative("BEGIN:VCALENDAR", subtype="calendar")
+    assert lines(read(made))[2:4] == [
+        ("heading2", "Rundbrief"),
+        ("paragraph", "Der Bagger Pelikan gräbt bis Pfingsten in Becken vier."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plain", "page"),
+    [
+        (
+            "*Hafen*\nDer Bagger gräbt\nbis Pfingsten: https://example.org/a/b/c?d=e&f=g\n",
+            "<h1>Hafen</h1><p>Der Bagger gräbt bis <a href=x>Pfingsten</a></p>",
+        ),
+        ("Der Bagger gräbt bis Pfingsten in Becken vier.\n", "<p>Gesendet vom Telefon</p>"),
+        ("Der Bagger gräbt.\n", "<img src=x>"),
+        ("Der Bagger gräbt.\n", "<div>" * 5_000 + "zu tief"),
+    ],
+)
+def test_a_complete_plain_text_is_read_in_place_of_html(plain: str, page: str) -> None:
+    made = message(body=plain)
+    made.add_alternative(page, subtype="html")
+    assert lines(read(made))[2:] == [("paragraph", plain.strip())]
+
+
 @pytest.mark.slow
 def test_attachments_are_read_by_their_own_parsers_with_their_places() -> None:
     made = message()
@@ -172,3 +217,9 @@ def test_an_attached_text_is_read_in_its_declared_encoding() -> None:
     made = message()
     made.add_attachment("Mühle am Bach\n", filename="n.txt", charset="iso-8859-1")
     assert lines(read(made))[-1] == ("paragraph", "Mühle am Bach")
+
+
+@pytest.mark.parametrize("kind", [b"Content-Type: text/plain\n\n", b"\n"])
+def test_a_body_without_a_declared_encoding_is_read(kind: bytes) -> None:
+    data = b"From: a\nSubject: s\nMessage-ID: m\n" + kind + "Forêt près d'Ålesund".encode("cp1252")
+    assert lines(parse(data, EML))[-1] == ("paragraph", "Forêt près d'Ålesund")
