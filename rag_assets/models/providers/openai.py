@@ -144,7 +144,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
 
 def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
     """Return a response's vectors in the order of the texts; raise WrongShape if one is missing."""
-    by_index = {item["index"]: item["embedding"] for item in data}
+    by_index = {item["index"]: item.get("embedding") for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
         raise WrongShape(
             f"{embedder} did not return exactly one vector for each of {count} texts; it returned"

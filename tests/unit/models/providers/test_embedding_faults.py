@@ -49,9 +49,15 @@ if TYPE_CHECKING:
 KEY = "sk-planted-0123456789abcdef"
 TEXT = "a confidential passage, number"
 QUICK = RetryPolicy(
-    turn=15.0, tries=4, seconds=15.0, least=0.05, first_pause=0.02, longest_pause=0.1
+    turn=60.0, tries=4, seconds=60.0, least=0.05, first_pause=0.02, longest_pause=0.1
 )
 BATCH = 8
+
+
+@pytest.fixture(autouse=True)
+def calls_of_full_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send full batches after a slow call too, so that a busy machine adds no requests."""
+    monkeypatch.setattr(batches, "_CALL_SECONDS", 3_600)
 
 
 @pytest.fixture
@@ -66,6 +72,7 @@ class Drive:
     def __init__(self, server: EmbeddingServer, provider: str) -> None:
         self.server = server
         gemini = provider == "gemini"
+        self.reports_tokens = not gemini
         self._config = EmbedderConfig(
             provider=provider,
             model="gemini-embedding-001" if gemini else "house-model",
@@ -113,11 +120,7 @@ def keys(count: int) -> set[str]:
     return {f"key-{n}" for n in range(count)}
 
 
-def test_without_faults_everything_is_kept_with_one_request_a_batch(
-    drive: Drive, monkeypatch: pytest.MonkeyPatch
-):
-    # A call that is slow, as on a busy machine, would make the next one small.
-    monkeypatch.setattr(batches, "_CALL_SECONDS", 3_600)
+def test_without_faults_everything_is_kept_with_one_request_a_batch(drive: Drive):
     outcome = drive.run()
     assert drive.kept.keys() == keys(24)
     assert (outcome.embedded, outcome.requests, outcome.retries) == (24, 3, 0)
@@ -319,12 +322,14 @@ def test_a_server_that_fails_for_one_text_embeds_all_others_and_is_not_asked_for
     assert max(sent.values()) == (4 if status == 400 else 3 * 2 + 3)
 
 
-@pytest.mark.parametrize("vector", [[0.0] * 768, [NAN] * 768, None, [], [0.1] * 7], ids=str)
-def test_a_bad_vector_of_one_text_costs_that_text_twice_and_no_other(
-    server: EmbeddingServer, vector: Any
-):
+@pytest.mark.parametrize(
+    "vector",
+    [[0.0] * 768, [NAN] * 768, None, [], [0.1] * 7],
+    ids=["zeros", "not finite", "null", "empty", "short"],
+)
+def test_a_bad_vector_of_one_text_costs_that_text_twice_and_no_other(drive: Drive, vector: Any):
+    server = drive.server
     server.spoils, server.spoilt = lambda text: text.endswith(" 5"), vector
-    drive = Drive(server, "openai-compatible")
     outcome = drive.run()
     assert outcome.outage is None
     assert drive.kept.keys() == keys(24) - {"key-5"}
@@ -332,7 +337,8 @@ def test_a_bad_vector_of_one_text_costs_that_text_twice_and_no_other(
     texts = {text: count for text, count in server.answered.items() if text.startswith(TEXT)}
     assert texts.pop(f"{TEXT} 5") == 2
     assert set(texts.values()) == {1}
-    assert outcome.tokens == tokens_of([text for texts in server.requests for text in texts])
+    if drive.reports_tokens:
+        assert outcome.tokens == tokens_of([text for texts in server.requests for text in texts])
 
 
 def test_an_outage_costs_two_requests_with_texts_and_a_retry_none(drive: Drive):

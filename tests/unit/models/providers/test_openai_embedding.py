@@ -125,6 +125,15 @@ def test_a_malformed_vector_is_empty_beside_a_good_one(httpserver, ask, vectors)
     assert len(bad) == 0
 
 
+def test_a_missing_vector_is_empty_beside_a_good_one(httpserver, ask):
+    said = answer([[1, 0], [0, 1]])
+    del said["data"][1]["embedding"]
+    httpserver.expect_request(PATH).respond_with_json(said)
+    good, bad = ask(**COMPATIBLE).vectors
+    assert list(good) == [1, 0]
+    assert len(bad) == 0
+
+
 def raw_server(behaviour):
     """Run a server that violates HTTP."""
 
