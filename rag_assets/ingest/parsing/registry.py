@@ -100,7 +100,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
         media_types.CSV: _DELIMITED,
-        media_types.DOCX: Parser("docx", "office.docx", 3, ("lxml",), _LXML),
+        media_types.DOCX: Parser("docx", "office.docx", 4, ("lxml",), _LXML),
         media_types.EML: Parser("mail", "mail.message", 4, ("lxml",), _LXML),
         media_types.HTML: Parser("html", "web.page", 3, ("lxml",), _LXML),
         media_types.MARKDOWN: _MARKDOWN,
