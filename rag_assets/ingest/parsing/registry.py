@@ -111,7 +111,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
         media_types.RST: Parser("rst", "text.rst", 1),
         media_types.TSV: _DELIMITED,
         media_types.XLSX: Parser(
-            "xlsx", "office.xlsx", 2, ("lxml", "python-calamine"), (*_LXML, "python_calamine")
+            "xlsx", "office.xlsx", 3, ("lxml", "python-calamine"), (*_LXML, "python_calamine")
         ),
         **dict.fromkeys(sorted(media_types.SOURCE_CODE), _SOURCE_CODE),
     }
