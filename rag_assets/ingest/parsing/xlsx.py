@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from itertools import chain, compress, dropwhile
+from itertools import chain, compress, dropwhile, zip_longest
 from string import ascii_letters
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -380,6 +380,9 @@ _TOKEN = re.compile(
     r"|(?P<number>General|[0#?][0#?,]*(?:\.[0#?]*,*)?|\.[0#?]+)|(?P<other>.)",
     re.DOTALL | re.IGNORECASE,
 )
+_MAX_PLACES = 9
+_MAX_POWER = 4
+_NOT_A_NUMBER = re.compile("[A-Za-z/@]")
 _NOT_ZERO = re.compile("[1-9]")
 _THOUSANDS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)")
 
@@ -393,7 +396,7 @@ def _read_formats(package: Package) -> dict[int, str]:
     codes = {**{str(number): code for number, code in _BUILT_IN_FORMATS.items()}, **own}
     cell_styles = styles.iterfind(f"{_S}cellXfs/{_S}xf")
     found = (codes.get(style.get("numFmtId", ""), "") for style in cell_styles)
-    return {index: code for index, code in enumerate(found) if 0 < len(code) <= _LONGEST_FORMAT}
+    return {i: clean(code) for i, code in enumerate(found) if 0 < len(code) <= _LONGEST_FORMAT}
 
 
 def _format_value(value: _Value, code: str) -> str:
@@ -458,56 +461,95 @@ def _split_sections(code: str) -> list[list[re.Match[str]]]:
     return sections
 
 
-def _format_number(value: float, code: str) -> str | None:
-    """Return a number as its format shows it; None for formats with conditions or exponents."""
-    positive, *further = _split_sections(code)
-    negative = further[0] if further else None
-    tokens = positive
-    if value < 0 and negative is not None:
-        tokens = negative
-    elif value == 0 and further[1:]:
-        tokens = further[1]
+@dataclass(frozen=True, slots=True)
+class _NumberFormat:
+    """A section of a number format.
+
+    Attributes:
+        literals: the texts before, between and after the runs of placeholders.
+        runs: lengths of the runs; the last one also has the decimals.
+        is_general: whether the digits are as many as the number needs.
+        digits: minimum number of digits before the decimal point.
+        decimals: minimum number of decimals; `unit` is the place of the last possible decimal.
+        power: power of ten by which the number is multiplied.
+    """
+
+    literals: list[str]
+    runs: list[int]
+    is_general: bool
+    digits: int
+    decimals: int
+    unit: Decimal
+    power: int
+    is_grouped: bool
+
+
+@lru_cache(maxsize=1000)
+def _read_number_formats(code: str) -> list[_NumberFormat | None]:
+    """Return the sections of a number format; None for one with a condition, date or exponent."""
+    return [*map(_read_number_format, _split_sections(code))]
+
+
+def _read_number_format(tokens: list[re.Match[str]]) -> _NumberFormat | None:
     others = "".join(token["other"] or "" for token in tokens)
-    has_condition = any((token["unseen"] or "").startswith(("[<", "[>", "[=")) for token in tokens)
-    if has_condition or abs(value) >= _LARGEST_WHOLE or re.search(r"[A-Za-z/@]", others):
-        return None
-    number = Decimal(f"{abs(value):.15g}") * 100 ** others.count("%")
-    parts = _fill_runs(number, [token["number"] for token in tokens if token["number"]])
-    if parts is None:
-        return None
-    shown = iter(parts)
-    text = "".join(
-        next(shown) if token["number"]
-        else " " if (token["unseen"] or "").startswith("_")
-        else token["quoted"] or token["escaped"] or token["currency"] or token["other"] or ""
-        for token in tokens
-    )  # fmt: skip
-    needs_sign = value < 0 and negative is None and any(map(_NOT_ZERO.search, parts))
-    return " ".join(("-" * needs_sign + clean(text)).split())
-
-
-def _fill_runs(number: Decimal, runs: list[str]) -> list[str] | None:
-    """Return the digits of a number for each run of placeholders, such as `#,##0.00`."""
-    if [run.lower() for run in runs] == ["general"]:
-        return [_format_plainly(float(number))]
+    has_condition = any(token[0].startswith(("[<", "[>", "[=")) for token in tokens)
+    runs = [token["number"] for token in tokens if token["number"]]
+    is_general = [run.lower() for run in runs] == ["general"]
     whole, _, fraction = "".join(runs).partition(".")
-    bare = whole.rstrip(",")
-    scaling_commas = len(whole) - len(bare) + fraction.count(",")
-    fraction = fraction.rstrip(",")
-    if len(runs) > 1 and (fraction or "," in whole):
+    bare, places = whole.rstrip(","), fraction.rstrip(",")
+    commas = len(whole) - len(bare) + len(fraction) - len(places)
+    power = 2 * others.count("%") - 3 * commas
+    # Within these bounds, a decimal number keeps all digits.
+    is_exact = len(places) <= _MAX_PLACES and power <= _MAX_POWER
+    is_divided = len(runs) > 1 and ("." in "".join(runs) or "," in whole)
+    if has_condition or is_divided or not is_exact or _NOT_A_NUMBER.search(others):
         return None
-    number /= 1000**scaling_commas
-    digits = f"{number.quantize(Decimal(1).scaleb(-len(fraction)), ROUND_HALF_UP):f}"
-    integer, _, decimals = digits.partition(".")
-    integer = integer.lstrip("0").zfill(bare.count("0"))
-    while len(decimals) > fraction.count("0") and decimals.endswith("0"):
-        decimals = decimals[:-1]
-    if len(runs) > 1:  # such as 000-0000
-        filled = []
-        for run in reversed(runs[1:]):
-            filled.append(integer[-len(run) :])
-            integer = integer[: -len(run)]
-        return [integer, *reversed(filled)]
-    if "," in bare:
+    literals = [""]
+    for token in tokens:
+        if token["number"]:
+            literals.append("")
+        elif token["unseen"]:
+            literals[-1] += " " if token["unseen"].startswith("_") else ""
+        else:
+            literals[-1] += next(filter(None, token.groups()), "")
+    return _NumberFormat(
+        literals,
+        runs=[*map(len, runs)],
+        is_general=is_general,
+        digits=bare.count("0"),
+        decimals=places.count("0"),
+        unit=Decimal(1).scaleb(-len(places)),
+        power=power,
+        is_grouped="," in bare,
+    )
+
+
+def _format_number(value: float, code: str) -> str | None:
+    """Return a number as its format shows it; None if the format cannot be applied."""
+    sections = _read_number_formats(code)
+    place = 1 if value < 0 else 2 if value == 0 else 0
+    chosen = sections[place if place < len(sections) else 0]
+    if chosen is None or abs(value) >= _LARGEST_WHOLE:
+        return None
+    digits = _format_digits(abs(value), chosen)
+    needs_sign = value < 0 and len(sections) == 1 and _NOT_ZERO.search(digits)
+    runs = []
+    for length in reversed(chosen.runs[1:]):  # such as 000-0000
+        runs.append(digits[-length:])
+        digits = digits[:-length]
+    runs += [digits] if chosen.runs else []
+    text = "".join(chain.from_iterable(zip_longest(chosen.literals, reversed(runs), fillvalue="")))
+    return " ".join((f"-{text.strip()}" if needs_sign else text).split())
+
+
+def _format_digits(value: float, chosen: _NumberFormat) -> str:
+    if chosen.is_general:
+        return _format_plainly(value)
+    number = Decimal(f"{value:.15g}").scaleb(chosen.power)
+    integer, _, decimals = f"{number.quantize(chosen.unit, ROUND_HALF_UP):f}".partition(".")
+    integer = integer.lstrip("0").zfill(chosen.digits)
+    if chosen.is_grouped:
         integer = _THOUSANDS.sub(",", integer)
-    return [f"{integer}.{decimals}" if decimals else integer]
+    kept = decimals[chosen.decimals :].rstrip("0")
+    decimals = decimals[: chosen.decimals] + kept
+    return f"{integer}.{decimals}" if decimals else integer
