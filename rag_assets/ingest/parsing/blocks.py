@@ -112,12 +112,13 @@ def names_columns(record: Sequence[str], columns: int) -> bool:
     return (
         len(filled_cells) >= max(_MIN_COLUMNS, columns - columns // 3)
         and len(set(filled_cells)) == len(filled_cells)
-        and all(_is_name(cell) for cell in filled_cells)
+        and all(is_name(cell) for cell in filled_cells)
         and any(not _YEAR.fullmatch(cell) for cell in filled_cells)
     )
 
 
-def _is_name(cell: str) -> bool:
+def is_name(cell: str) -> bool:
+    """Return whether a cell that is not empty is a word or a year."""
     letters = sum(map(str.isalpha, cell))
     return cell[0].isalpha() or 2 * letters > len(cell) or _YEAR.fullmatch(cell) is not None
 

@@ -9,7 +9,7 @@ the document can determine them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,18 +57,28 @@ _NOTES = {f"{W}footnoteReference": "footnote", f"{W}endnoteReference": "endnote"
 _SYMBOLS = (range(0x20, 0xD800), range(0xF900, 0x10000))
 
 
+_FIELD_MARK = f"{W}fldChar"
+_TICKED, _NOT_TICKED = "☒", "☐"  # as in content controls
+
+
 @dataclass(slots=True)
 class Inline:
     """The content of a paragraph.
 
     Attributes:
+        hidden_styles: ids of the styles that hide text.
+        is_hidden: whether the paragraph's style hides its text.
         notes: for each note that the paragraph refers to, its kind, its id and the index of its
             reference in `texts`.
+        choice: index in `texts` of the choice of the form field that is being read.
     """
 
     texts: list[str] = field(default_factory=list)
     notes: list[tuple[str, str, int]] = field(default_factory=list)
     boxes: list[_Element] = field(default_factory=list)
+    hidden_styles: Set[str] = frozenset()
+    is_hidden: bool = False
+    choice: int | None = None
 
     @property
     def text(self) -> str:
@@ -76,9 +86,10 @@ class Inline:
         return "".join(self.texts)
 
 
-def read_inline(paragraph: _Element) -> Inline:
-    """Return the text, notes and text boxes of a paragraph."""
-    inline = Inline()
+def read_inline(paragraph: _Element, hidden_styles: Set[str]) -> Inline:
+    """Return the text, notes and text boxes of a paragraph, without hidden text."""
+    style = _get_value(paragraph.find(f"{W}pPr/{W}pStyle"))
+    inline = Inline(hidden_styles=hidden_styles, is_hidden=style in hidden_styles)
     _collect(paragraph, inline)
     return inline
 
@@ -93,7 +104,7 @@ def _collect(node: _Element, inline: Inline) -> None:
         tag = child.tag
         if tag in _TEXTS:
             inline.texts.append(child.text or "")
-        elif tag in LEFT_OUT or (tag == _RUN and _is_hidden(child)):
+        elif tag in LEFT_OUT or (tag == _RUN and _is_hidden(child, inline)):
             continue
         elif tag in _CHARACTERS:
             inline.texts.append(_CHARACTERS[tag])
@@ -102,6 +113,8 @@ def _collect(node: _Element, inline: Inline) -> None:
         elif tag in _NOTES:
             inline.notes.append((_NOTES[tag], child.get(f"{W}id", ""), len(inline.texts)))
             inline.texts.append("")
+        elif tag == _FIELD_MARK:
+            _add_choice(child, inline)
         elif tag == TEXT_BOX:
             inline.boxes.append(child)
         else:
@@ -120,11 +133,50 @@ def _get_separator(node: _Element, inline: Inline) -> str:
     return get_power_mark(inline.texts, "".join(node.itertext(*_TEXTS))) if is_raised else ""
 
 
-def _is_hidden(run: _Element) -> bool:
-    if not len(run) or run[0].tag != _PROPERTIES:
-        return False
-    hidden = run[0].find(_HIDDEN)
-    return hidden is not None and hidden.get(f"{W}val") not in {"0", "false", "off"}
+def _is_hidden(run: _Element, inline: Inline) -> bool:
+    """Return whether a run is hidden: by itself, else by its style or that of the paragraph."""
+    hidden = _read_hidden(run)
+    if hidden is None:
+        style = _get_value(run.find(f"{_PROPERTIES}/{W}rStyle"))
+        return inline.is_hidden or style in inline.hidden_styles
+    return hidden
+
+
+def _read_hidden(element: _Element) -> bool | None:
+    """Return whether a run or style hides text; None if it does not state it."""
+    hidden = element.find(f"{_PROPERTIES}/{_HIDDEN}")
+    return None if hidden is None else _is_on(hidden)
+
+
+def _is_on(element: _Element) -> bool:
+    return element.get(f"{W}val") not in {"0", "false", "off"}
+
+
+def _add_choice(mark: _Element, inline: Inline) -> None:
+    """Add the choice that a drop-down list or check box stores, unless the field shows a text."""
+    kind = mark.get(f"{W}fldCharType")
+    if kind == "begin" and (choice := _read_choice(mark)):
+        inline.choice = len(inline.texts)
+        inline.texts.append(choice)
+    elif kind == "end" and inline.choice is not None:
+        if "".join(inline.texts[inline.choice + 1 :]).strip():
+            inline.texts[inline.choice] = ""
+        inline.choice = None
+
+
+def _read_choice(mark: _Element) -> str:
+    data = mark.find(f"{W}ffData")
+    if data is None:
+        return ""
+    if (box := data.find(f"{W}checkBox")) is not None:
+        states = [state for name in ("checked", "default") for state in box.iter(f"{W}{name}")]
+        return _TICKED if states and _is_on(states[0]) else _NOT_TICKED
+    if (choices := data.find(f"{W}ddList")) is None:
+        return ""
+    entries = [entry.get(f"{W}val", "") for entry in choices.iter(f"{W}listEntry")]
+    default = _parse_integer(choices.find(f"{W}default"), 0)
+    chosen = _parse_integer(choices.find(f"{W}result"), default)
+    return entries[chosen] if 0 <= chosen < len(entries) else ""
 
 
 def _decode_symbol(code: str) -> str:
@@ -160,12 +212,13 @@ class ListPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """A paragraph style; the level is 0 unless it is a heading."""
+    """A style; the level is 0 unless it is a heading."""
 
     name: str = ""
     level: int = 0
     list_position: ListPosition | None = None
     is_code: bool = False
+    is_hidden: bool = False
 
     @property
     def is_title(self) -> bool:
@@ -179,12 +232,13 @@ class Style:
 
 
 class Styles:
-    """The paragraph styles of a document; no styles if the document has no part for them."""
+    """The styles of a document; no styles if the document has no part for them."""
 
     def __init__(self, root: _Element | None) -> None:
         styles = [] if root is None else root.iter(f"{W}style")
         self._elements = {element.get(f"{W}styleId", ""): element for element in styles}
         self._resolved: dict[str, Style] = {}
+        self.hidden: Set[str] = {name for name in self._elements if self.get(name).is_hidden}
 
     def get(self, style_id: str) -> Style:
         """Return the style with this id; for an unknown id, a style without properties."""
@@ -196,6 +250,7 @@ class Styles:
         names: list[str] = []
         levels: list[int] = []
         positions: list[ListPosition] = []
+        hidden: list[bool] = []
         for _ in range(_LONGEST_CHAIN):
             element = self._elements.get(style_id)
             if element is None:
@@ -204,12 +259,14 @@ class Styles:
             properties = element.find(f"{W}pPr")
             levels += _read_own_levels(names[-1], properties)
             positions += filter(None, [read_list_position(properties)])
+            hidden += [] if (own := _read_hidden(element)) is None else [own]
             style_id = _get_value(element.find(f"{W}basedOn"))
         return Style(
             names[0] if names else "",
             levels[0] if levels else 0,
             positions[0] if positions else None,
             any(map(_CODE.search, names)),
+            hidden[:1] == [True],
         )
 
 
@@ -397,7 +454,7 @@ class _DocxReader:
         level = style.level if level is None else level
         if level:
             yield from self._iter_due_notes()
-        inline = read_inline(paragraph)
+        inline = read_inline(paragraph, self._styles.hidden)
         text = self._number_notes(inline)
         if text.strip():
             marker = self._find_marker(properties, style)
@@ -463,7 +520,7 @@ class _DocxReader:
         texts: list[str] = []
         for child in cell:
             if child.tag == _PARAGRAPH:
-                inline = read_inline(child)
+                inline = read_inline(child, self._styles.hidden)
                 texts.append(self._number_notes(inline))
                 texts += map(self._format_cell, inline.boxes)
             elif child.tag == _TABLE:
@@ -479,7 +536,9 @@ class _DocxReader:
             # Each note is shown once, however often it is referenced.
             note = self._notes.pop((kind, note_id), None)
             paragraphs = () if note is None else note.iter(_PARAGRAPH)
-            if text := collapse_spaces(" ".join(read_inline(p).text for p in paragraphs)):
+            if text := collapse_spaces(
+                " ".join(read_inline(p, self._styles.hidden).text for p in paragraphs)
+            ):
                 self._note_count += 1
                 inline.texts[at] = f"[{self._note_count}]"
                 self._due_notes.append(Piece("paragraph", clean(f"[{self._note_count}] {text}")))

@@ -100,7 +100,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
         media_types.CSV: _DELIMITED,
-        media_types.DOCX: Parser("docx", "office.docx", 3, ("lxml",), _LXML),
+        media_types.DOCX: Parser("docx", "office.docx", 4, ("lxml",), _LXML),
         media_types.EML: Parser("mail", "mail.message", 5, ("lxml",), _LXML),
         media_types.HTML: Parser("html", "web.page", 4, ("lxml",), _LXML),
         media_types.MARKDOWN: _MARKDOWN,
@@ -111,7 +111,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
         media_types.RST: Parser("rst", "text.rst", 1),
         media_types.TSV: _DELIMITED,
         media_types.XLSX: Parser(
-            "xlsx", "office.xlsx", 2, ("lxml", "python-calamine"), (*_LXML, "python_calamine")
+            "xlsx", "office.xlsx", 3, ("lxml", "python-calamine"), (*_LXML, "python_calamine")
         ),
         **dict.fromkeys(sorted(media_types.SOURCE_CODE), _SOURCE_CODE),
     }

@@ -167,6 +167,70 @@ def test_what_the_author_took_out_is_not_read() -> None:
     assert lines(result) == [("paragraph", "kept inserted")]
 
 
+STYLES = """
+  <w:style w:type="character" w:styleId="Note"><w:name w:val="note"/>
+    <w:rPr><w:vanish/></w:rPr></w:style>
+  <w:style w:type="character" w:styleId="Shown"><w:name w:val="shown"/><w:basedOn w:val="Note"/>
+    <w:rPr><w:vanish w:val="0"/></w:rPr></w:style>
+  <w:style w:type="paragraph" w:styleId="Guide"><w:name w:val="guide"/>
+    <w:rPr><w:vanish w:val="true"/></w:rPr></w:style>
+  <w:style w:type="paragraph" w:styleId="Hilfe"><w:name w:val="Hilfe"/>
+    <w:basedOn w:val="Guide"/></w:style>
+"""
+
+
+def test_text_that_a_style_hides_is_left_out() -> None:
+    def run(text: str, properties: str = "") -> str:
+        return f"<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>"
+
+    hilfe = '<w:pPr><w:pStyle w:val="Hilfe"/></w:pPr>'
+    shown = '<w:vanish w:val="false"/>'
+    xml = (
+        f"""<w:p>{run("kept", '<w:rStyle w:val="Shown"/>')}"""
+        f"""{run("price", '<w:rStyle w:val="Note"/>')}</w:p>"""
+        f"<w:p>{hilfe}{run('Hinweis')}{run('sichtbar', shown)}</w:p>"
+        f"<w:tbl><w:tr><w:tc><w:p>{run('cell')}</w:p></w:tc>"
+        f"<w:tc><w:p>{hilfe}{run('Hinweis')}</w:p></w:tc></w:tr></w:tbl>"
+    )
+    document = f"<w:document {W_NAMESPACE}><w:body>{xml}</w:body></w:document>"
+    styles = f"<w:styles {W_NAMESPACE}>{STYLES}</w:styles>"
+    data = with_part(word(lambda _: None), MAIN, lambda _: document.encode())
+    result = parse(with_part(data, "word/styles.xml", lambda _: styles.encode()))
+    assert [text for _, text in lines(result)] == ["kept", "sichtbar", "cell"]
+
+
+def form_field(data: str, shown: str = "") -> str:
+    middle = '<w:r><w:fldChar w:fldCharType="separate"/></w:r>' if shown else ""
+    return (
+        f'<w:p><w:r><w:t>Answer: </w:t></w:r><w:r><w:fldChar w:fldCharType="begin"><w:ffData>{data}'
+        f"</w:ffData></w:fldChar></w:r><w:r><w:instrText> FORM </w:instrText></w:r>{middle}"
+        f'<w:r><w:t>{shown}</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>'
+    )
+
+
+ENTRIES = '<w:listEntry w:val="Nord"/><w:listEntry w:val="Süd"/>'
+
+
+@pytest.mark.parametrize(
+    ("data", "shown", "answer"),
+    [
+        (f'<w:ddList><w:result w:val="1"/>{ENTRIES}</w:ddList>', "", "Süd"),
+        (f'<w:ddList><w:default w:val="1"/>{ENTRIES}</w:ddList>', "", "Süd"),
+        (f"<w:ddList>{ENTRIES}</w:ddList>", "", "Nord"),
+        (f'<w:ddList><w:result w:val="7"/>{ENTRIES}</w:ddList>', "", ""),
+        (f"<w:ddList>{ENTRIES}</w:ddList>", "Nord", "Nord"),
+        ("<w:checkBox><w:checked/></w:checkBox>", "", "☒"),
+        ('<w:checkBox><w:default w:val="1"/></w:checkBox>', "", "☒"),
+        ('<w:checkBox><w:default w:val="1"/><w:checked w:val="0"/></w:checkBox>', "", "☐"),
+        ("<w:checkBox><w:sizeAuto/></w:checkBox>", "", "☐"),
+        ("<w:textInput/>", "Solveig", "Solveig"),
+    ],
+)
+def test_the_choices_in_a_form_are_text(data: str, shown: str, answer: str) -> None:
+    [(_, text)] = lines(body(form_field(data, shown)))
+    assert text == f"Answer: {answer}".strip()
+
+
 def test_content_controls_links_formulas_and_symbols_are_text() -> None:
     result = body(
         "<w:sdt><w:sdtContent><w:p><w:r><w:t>control</w:t></w:r></w:p></w:sdtContent></w:sdt>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import date, datetime, time
 from typing import Any
 
@@ -85,6 +86,140 @@ def test_hidden_sheets_and_empty_columns_are_left_out() -> None:
     assert lines(result) == [("heading1", "Shown"), ("heading2", "a | b"), ("row", "1 | 2")]
     assert [b.row for b in result.blocks] == [None, 5, 6]
     assert result.pages == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "text"),
+    [
+        ("0.0%", 0.075, "7.5%"),
+        ('"$"#,##0.00', 1234.5, "$1,234.50"),
+        ("[$€-407] #,##0.00", -1234.565, "-€ 1,234.57"),
+        ('_-* #,##0.00\\ "zł"_-;\\-* #,##0.00\\ "zł"_-;_-* "-"??_-', -0.5, "-0.50 zł"),
+        ('_($* #,##0_);_($* (#,##0);_($* "-"??_)', -1500, "$(1,500)"),
+        ('_($* #,##0_);_($* (#,##0);_($* "-"??_)', 0, "$-"),
+        ("[Red]-0", 3, "-3"),
+        ("00000", 501, "00501"),
+        ("000-00-0000", 12345678, "012-34-5678"),
+        ('#,##0" kg"', 1200, "1,200 kg"),
+        ('"INV-"0000', 42, "INV-0042"),
+        ('"a;b "0', 1, "a;b 1"),
+        ('General" items"', 2.5, "2.5 items"),
+        ('#,##0.0,,"M"', 12_340_000, "12.3M"),
+        ("0.0##", 1.25, "1.25"),
+        ("0;-0;;@", 0, ""),
+        ("0.00E+00", 0.25, "0.25"),
+        ("# ?/?", 0.25, "0.25"),
+        ("[<1]0.00;0", 2.5, "2.5"),
+        ("0.00", 1e20, "1e+20"),
+        ("0.0", -0.01, "0.0"),
+        ("0.000000000", 0, "0.000000000"),
+        ("0.0000000000", 0.5, "0.5"),
+        ("0%%%%", 999999999999999, "999999999999999"),
+        ("0.000000000%%", 999999999999999, "9999999999999990000.000000000%%"),
+        ("000-0000", -5550000, "-555-0000"),
+        ("[h]:mm", 1.5, "36:00"),
+        ("[mm]:ss", 0.0625, "90:00"),
+        ("mmm yyyy", 46082, "Mar 2026"),
+        ("mmmm\\ yy", 46082, "March 2026"),
+        ("yyyy/mm", 46082, "2026-03"),
+        ("yyyy", 46082, "2026"),
+        ("dd/mm/yyyy", 46096, "2026-03-15"),
+        ("d mmm", 46096, "2026-03-15"),
+    ],
+)
+def test_numbers_and_months_are_written_as_their_formats_show_them(
+    code: str, value: float, text: str
+) -> None:
+    def build(book: Any) -> None:
+        made = book.add_worksheet("Values")
+        made.write(0, 0, "value")
+        made.write_number(0, 1, value, book.add_format({"num_format": code}))
+
+    [_, (_, row)] = lines(parse(workbook(build)))
+    assert row == f"value | {text}".rstrip(" |")
+
+
+def test_formats_apply_to_cells_that_another_program_wrote() -> None:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.append(["Anteil", 0.25])
+    book.active["B1"].number_format = "0%"
+    target = io.BytesIO()
+    book.save(target)
+    assert lines(parse(target.getvalue()))[1] == ("row", "Anteil | 25%")
+
+
+def test_hidden_rows_and_columns_are_left_out() -> None:
+    def build(book: Any) -> None:
+        made = book.add_worksheet("Plan")
+        for number, row in enumerate((HEADER, ["49", 7, "x"], ["50", 8, "y"], ["51", 9, "z"])):
+            made.write_row(number + 2, 1, row)
+        made.set_row(4, None, None, {"hidden": True})
+        made.set_column(2, 2, None, None, {"hidden": True})
+
+    result = parse(workbook(build))
+    assert [text for _, text in lines(result)] == ["Plan", "Week | Remark", "49 | x", "51 | z"]
+    assert [b.row for b in result.blocks] == [None, 3, 4, 6]
+
+
+def test_a_sheet_with_hidden_rows_only_is_left_out() -> None:
+    def build(book: Any) -> None:
+        made = book.add_worksheet("Old")
+        made.write(0, 0, "secret")
+        made.set_row(0, None, None, {"hidden": True})
+        book.add_worksheet("New").write(0, 0, "shown")
+
+    assert [text for _, text in lines(parse(workbook(build)))] == ["New", "shown"]
+
+
+def test_a_note_counts_formulas_without_a_stored_value() -> None:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in (["Total", "=SUM(B2:B3)"], ["Steel", 900], ["Empty", '=""']):
+        book.active.append(row)
+    target = io.BytesIO()
+    book.save(target)
+    result = parse(target.getvalue())
+    assert result.notes == ("2 formulas without a stored value are left out",)
+    computed = sheet(["Total", "=1+1"])
+    assert parse(computed).notes == ()
+
+
+def test_further_tables_of_a_sheet_have_their_own_titles_and_headers() -> None:
+    result = parse(
+        sheet(
+            ["Fortschritt"], [], ["Aufgabe", "", "Stand"], ["Entwurf", "", "fertig"], [],
+            ["Kosten"], [], ["Posten", "Plan", "Ist"], ["Stahl", 900, 850], ["Holz", 20], [],
+            ["Depot", "Vans"], ["Leeds", 3],
+        )
+    )  # fmt: skip
+    assert lines(result) == [
+        ("heading1", "Plan"), ("paragraph", "Fortschritt"), ("heading2", "Aufgabe |  | Stand"),
+        ("row", "Entwurf |  | fertig"), ("heading2", "Kosten"),
+        ("heading3", "Posten | Plan | Ist"), ("row", "Stahl | 900 | 850"), ("row", "Holz | 20"),
+        ("heading2", "Depot | Vans"), ("row", "Leeds | 3"),
+    ]  # fmt: skip
+    assert result.blocks[-1].heading_path == ("Plan", "Depot | Vans")
+    assert result.blocks[-3].heading_path == ("Plan", "Kosten", "Posten | Plan | Ist")
+
+
+def test_groups_of_rows_below_empty_or_hidden_rows_stay_in_their_table() -> None:
+    def build(book: Any) -> None:
+        made = book.add_worksheet("Plan")
+        names = ["Name", "Team", "Town"]
+        rows = [
+            names, ["Ana", "Sales", "Oslo"], [], ["NORTH"], ["Bo", "IT", "Bergen"],
+            ["Eva", "IT", "Voss"], ["x"], ["Cy", "HR", "Oslo"], ["Di", "HR", 7], [], ["end"],
+        ]  # fmt: skip
+        for number, row in enumerate(rows):
+            made.write_row(number, 0, row)
+        made.set_row(6, None, None, {"hidden": True})
+
+    assert [kind for kind, _ in lines(parse(workbook(build)))] == [
+        "heading1", "heading2", *["row"] * 7,
+    ]  # fmt: skip
 
 
 def test_cells_merged_over_rows_are_repeated_in_each_row_with_other_values() -> None:
