@@ -6,6 +6,7 @@ The text consists of the blocks, joined by blank lines.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -36,7 +37,7 @@ from rag_assets.ingest.parsing.ocr import (
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 if TYPE_CHECKING:
-    from liteparse import LayoutBlock, LiteParse, ParsedPage
+    from liteparse import LayoutBlock, LiteParse, ParsedPage, TextItem
     from pypdfium2 import PdfDocument, PdfPage
 
 
@@ -221,6 +222,9 @@ def remove_markup(markdown: str) -> str:
 
 _BATCH_PAGES = 32
 _MIN_KEPT_SHARE = 0.6
+_QUARTER_DEGREES = 90
+_TURNED_ANGLES = (90, 180, 270)
+_MAX_SLANT_DEGREES = 2
 _KINDS: Mapping[str, BlockKind] = {
     "heading": "heading",
     "paragraph": "paragraph",
@@ -247,6 +251,7 @@ class PageLayout:
         self._file = file
         self._options = options
         self._limits = limits
+        self._margins: set[tuple[str, int, int]] = set()
 
     def iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
         """Yield the number of each readable page, counted from 1, and its pieces."""
@@ -255,24 +260,68 @@ class PageLayout:
         parser = self._build_parser(keep_headers_footers=self._options.keep_headers_footers)
         try:
             for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
-                stripped = [page.page_num for page in batch.result.pages if _has_lost_text(page)]
-                whole = self._parse_whole_pages(stripped)
+                views = self._get_views(batch.result.pages)
                 for page in batch.result.pages:
-                    yield page.page_num, list(_iter_pieces_of_page(whole.get(page.page_num, page)))
+                    yield page.page_num, list(self._iter_pieces_of_views(views[page.page_num]))
         except ParseError:
             # The library's message may quote the document.
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
-    def _parse_whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
-        """Return pages including their headers and footers, by page number."""
+    def _get_views(self, pages: Sequence[ParsedPage]) -> dict[int, list[ParsedPage]]:
+        """Return each page once for each direction of its text, the most common direction first."""
+        sizes = {page.page_num: _count_by_angle(page) for page in pages}
+        views = {0: {page.page_num: page for page in pages}}
+        for angle in _TURNED_ANGLES:
+            views[angle] = self._parse_pages(
+                [number for number, counts in sizes.items() if angle in counts],
+                angle,
+                keep_headers_footers=self._options.keep_headers_footers,
+            )
+        for angle, upright in views.items():
+            stripped = [number for number, page in upright.items() if _has_lost_text(page)]
+            upright.update(self._parse_pages(stripped, angle, keep_headers_footers=True))
+        return {
+            number: [
+                views[angle][number] for angle, _ in counts.most_common() if number in views[angle]
+            ]
+            for number, counts in sizes.items()
+        }
+
+    def _parse_pages(
+        self, numbers: list[int], angle: int, *, keep_headers_footers: bool
+    ) -> dict[int, ParsedPage]:
+        """Return pages by page number, turned so that text at this angle is upright."""
         if not numbers:
             return {}
-        target = ",".join(map(str, numbers))
-        parser = self._build_parser(keep_headers_footers=True, target_pages=target)
+        parser = self._build_parser(
+            keep_headers_footers=keep_headers_footers,
+            target_pages=",".join(map(str, numbers)),
+            page_orientation_corrections=[(number, angle) for number in numbers],
+        )
         return {page.page_num: page for page in parser.parse(self._file.data).pages}
 
+    def _iter_pieces_of_views(self, views: list[ParsedPage]) -> Iterator[Piece]:
+        for number, page in enumerate(views):
+            for block in _iter_upright_blocks(page):
+                piece = _build_piece(block, page.page_num)
+                if piece and not (number and self._is_repeated(block, piece.text)):
+                    yield piece
+
+    def _is_repeated(self, block: LayoutBlock, text: str) -> bool:
+        """Return whether a previous page has the same text in its margin, turned like this one."""
+        if self._options.keep_headers_footers or block.bbox is None:
+            return False
+        key = (text, round(block.bbox.x), round(block.bbox.y))
+        is_repeated = key in self._margins
+        self._margins.add(key)
+        return is_repeated
+
     def _build_parser(
-        self, *, keep_headers_footers: bool, target_pages: str | None = None
+        self,
+        *,
+        keep_headers_footers: bool,
+        target_pages: str | None = None,
+        page_orientation_corrections: list[tuple[int, int]] | None = None,
     ) -> LiteParse:
         from liteparse import LiteParse
 
@@ -284,6 +333,7 @@ class PageLayout:
             extract_blocks=True,
             keep_headers_footers=keep_headers_footers,
             target_pages=target_pages,
+            page_orientation_corrections=page_orientation_corrections,
             max_pages=self._limits.pages,
             continue_on_page_error=True,
             password=self._file.password,
@@ -292,19 +342,55 @@ class PageLayout:
         )
 
 
-def _iter_pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
+def _build_piece(block: LayoutBlock, page: int) -> Piece | None:
+    kind = _KINDS.get(block.kind)
+    text = clean(_format_block(block)) if kind else ""
+    if kind is None or not text:
+        return None
+    level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
+    return Piece(kind, text, level, page)
+
+
+def _get_angle(item: TextItem) -> int:
+    """Return the clockwise angle of a text: 0, 90, 180 or 270; 0 also for slanted text."""
+    quarters = item.rotation / _QUARTER_DEGREES
+    turns = round(quarters)
+    is_slanted = abs(quarters - turns) * _QUARTER_DEGREES > _MAX_SLANT_DEGREES
+    return 0 if is_slanted else turns % 4 * _QUARTER_DEGREES
+
+
+def _count_by_angle(page: ParsedPage) -> Counter[int]:
+    """Return the number of visible characters for each angle of a page's text, and for 0."""
+    sizes = Counter({0: 0})
+    for item in page.text_items:
+        sizes[_get_angle(item)] += _count_visible(item.text)
+    return sizes
+
+
+def _iter_upright_blocks(page: ParsedPage) -> Iterator[LayoutBlock]:
+    """Yield the blocks of a page, except those that consist of turned text."""
+    turned = [item for item in page.text_items if _get_angle(item)]
+    upright = [item for item in page.text_items if not _get_angle(item)] if turned else []
     for block in page.blocks or []:
-        kind = _KINDS.get(block.kind)
-        text = clean(_format_block(block)) if kind else ""
-        if kind is not None and text:
-            level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
-            yield Piece(kind, text, level, page.page_num)
+        has_turned, has_upright = (
+            any(_is_within(item, block) for item in items) for items in (turned, upright)
+        )
+        if has_upright or not has_turned:
+            yield block
+
+
+def _is_within(item: TextItem, block: LayoutBlock) -> bool:
+    """Return whether the centre of a text is within a block."""
+    x, y = item.x + item.width / 2, item.y + item.height / 2
+    box = block.bbox
+    return box is not None and 0 <= x - box.x <= box.width and 0 <= y - box.y <= box.height
 
 
 def _has_lost_text(page: ParsedPage) -> bool:
     """Return whether too much of a page's text was dropped as repeated headers or footers."""
-    kept_characters = sum(_count_visible(_format_block(block)) for block in page.blocks or [])
-    return kept_characters < _MIN_KEPT_SHARE * _count_visible(page.text)
+    blocks = _iter_upright_blocks(page)
+    kept_characters = sum(_count_visible(_format_block(block)) for block in blocks)
+    return kept_characters < _MIN_KEPT_SHARE * _count_by_angle(page)[0]
 
 
 def _count_visible(text: str) -> int:

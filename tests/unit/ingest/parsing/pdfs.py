@@ -54,6 +54,32 @@ def laid_out(
     return out.getvalue()
 
 
+def turned(pages: Sequence[Sequence[tuple[int, str]]], *, rotation: int = 0) -> bytes:
+    """Return a PDF of texts, each turned counterclockwise by its angle.
+
+    Args:
+        pages: the texts of each page; the lines of a text are separated by line ends.
+        rotation: clockwise rotation of the displayed pages.
+    """
+    from reportlab.pdfgen.canvas import Canvas
+
+    places = {0: (72, 700), 90: (440, 100), 180: (500, 100), 270: (100, 500)}
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    for texts in pages:
+        canvas.setPageRotation(rotation)
+        for angle, text in texts:
+            canvas.saveState()
+            canvas.translate(*places[angle])
+            canvas.rotate(angle)
+            for number, line in enumerate(text.splitlines()):
+                canvas.drawString(0, -16 * number, line)
+            canvas.restoreState()
+        canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
 def image_only(pages: int = 1) -> bytes:
     """Return pages that consist of a picture, as a scanner makes them."""
     from reportlab.lib.utils import ImageReader

@@ -151,6 +151,40 @@ LOCKED = pdfs.laid_out([PAGE], password="opensesame")
 READ = "ferry leaves the northern pier at seven"
 
 
+UPRIGHT = "The harbour board met on Monday.\nIt discussed the new crane at length."
+TURNED = "Der Kran steht am Kai.\nEr hebt täglich Kisten."
+
+
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_turned_text_on_a_part_of_a_page_follows_the_upright_text(angle: int) -> None:
+    result = parsed(pdfs.turned([[(angle, TURNED), (0, UPRIGHT + "\n" + UPRIGHT)]]))
+    assert result.text.startswith("The harbour board met")
+    assert result.text.endswith("\n\nDer Kran steht am Kai. Er hebt täglich Kisten.")
+    assert result.text.count("Kran") == 1
+
+
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_turned_page_among_upright_pages_is_read_in_order(angle: int) -> None:
+    result = parsed(pdfs.turned([[(0, UPRIGHT)], [(angle, TURNED)], [(0, UPRIGHT)]]))
+    assert [b.page for b in result.blocks] == [1, 2, 3]
+    assert "Der Kran steht am Kai. Er hebt täglich Kisten." in result.text
+
+
+@pytest.mark.parametrize("rotation", [90, 180, 270])
+@pytest.mark.parametrize("angle", [0, 90])
+def test_rotation_of_displayed_pages_changes_no_text(angle: int, rotation: int) -> None:
+    text = "Line one is short.\nLine two ends."
+    result = parsed(pdfs.turned([[(270 if angle else 180, text)]], rotation=rotation))
+    assert result.text == "Line one is short. Line two ends."
+
+
+def test_turned_margin_repeated_on_every_page_is_kept_once() -> None:
+    data = pdfs.turned([[(0, f"{UPRIGHT}\nPage {n}"), (90, "Downloaded copy")] for n in range(4)])
+    assert parsed(data).text.count("Downloaded copy") == 1
+    whole = parse_document(data, options=ParseOptions(keep_headers_footers=True))
+    assert whole.text.count("Downloaded copy") == 4
+
+
 def refusal(data: bytes, options: ParseOptions | None = None) -> DocumentRejected:
     with pytest.raises(DocumentRejected) as caught:
         parse_document(data, PDF, options)
