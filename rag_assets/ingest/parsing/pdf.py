@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import accumulate, islice
+from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Self
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
@@ -37,7 +39,7 @@ from rag_assets.ingest.parsing.ocr import (
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 if TYPE_CHECKING:
-    from liteparse import LayoutBlock, LiteParse, ParsedPage, TextItem
+    from liteparse import FormField, LayoutBlock, LiteParse, ParsedPage, TextItem, WordBox
     from pypdfium2 import PdfDocument, PdfPage
 
 
@@ -262,7 +264,8 @@ class PageLayout:
             for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
                 views = self._get_views(batch.result.pages)
                 for page in batch.result.pages:
-                    yield page.page_num, list(self._iter_pieces_of_views(views[page.page_num]))
+                    pieces = list(self._iter_pieces_of_views(views[page.page_num]))
+                    yield page.page_num, _add_boxes(pieces, page)
         except ParseError:
             # The library's message may quote the document.
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
@@ -331,6 +334,7 @@ class PageLayout:
             image_mode="off",
             extract_links=False,
             extract_blocks=True,
+            extract_form_fields=True,
             keep_headers_footers=keep_headers_footers,
             target_pages=target_pages,
             page_orientation_corrections=page_orientation_corrections,
@@ -384,6 +388,97 @@ def _is_within(item: TextItem, block: LayoutBlock) -> bool:
     x, y = item.x + item.width / 2, item.y + item.height / 2
     box = block.bbox
     return box is not None and 0 <= x - box.x <= box.width and 0 <= y - box.y <= box.height
+
+
+_CONTEXT_LENGTHS = (24, 12, 6, 3)
+_CELL_BOUNDARY = "|"
+
+
+def _insert_marks(
+    pieces: list[Piece], text: str, marks: Sequence[tuple[int | None, str]]
+) -> tuple[list[Piece], list[bool]]:
+    """Insert marks into the pieces of a page; also return which marks have a clear place.
+
+    Args:
+        text: the visible characters of the page; its lines may have another order.
+        marks: offsets in the text, if known, and what to insert there. A mark that starts with a
+            blank follows the character before it.
+    """
+    places = [
+        (number, offset)
+        for number, piece in enumerate(pieces)
+        for offset, character in enumerate(piece.text)
+        if not character.isspace() and character != _CELL_BOUNDARY
+    ]
+    visible = "".join(pieces[number].text[offset] for number, offset in places)
+    insertions: list[tuple[int, int, str]] = []
+    are_placed: list[bool] = []
+    for start, mark in marks:
+        for length in _CONTEXT_LENGTHS:
+            if start is None:
+                break
+            before, after = text[max(start - length, 0) : start], text[start : start + length]
+            if before + after and visible.count(before + after) == 1:
+                is_behind = mark.startswith(" ")
+                number, offset = places[visible.index(before + after) + len(before) - is_behind]
+                insertions.append((number, offset + is_behind, mark))
+                break
+        are_placed.append(len(insertions) > sum(are_placed))
+    changed = list(pieces)
+    insertions.sort(key=itemgetter(0, 1))
+    for number, offset, mark in reversed(insertions):
+        line = changed[number].text
+        changed[number] = replace(changed[number], text=line[:offset] + mark + line[offset:])
+    return changed, are_placed
+
+
+_BOXES = frozenset({"checkbox", "radio"})
+_TICKED = "\N{BALLOT BOX WITH X}"
+_NOT_TICKED = "\N{BALLOT BOX}"
+
+
+def _add_boxes(pieces: list[Piece], page: ParsedPage) -> list[Piece]:
+    """Return the pieces of a page with the states of its check boxes and radio buttons.
+
+    A state stands beside the nearest text on its line, else in a paragraph with the field's name.
+    """
+    boxes = [field for field in page.form_fields or [] if field.type in _BOXES]
+    if not boxes:
+        return pieces
+    words = [word for item in page.text_items for word in item.words]
+    visible = ["".join(word.text.split()).replace(_CELL_BOUNDARY, "") for word in words]
+    ends = list(accumulate(map(len, visible)))
+    marks = [_place_box(box, words, ends) for box in boxes]
+    pieces, are_placed = _insert_marks(pieces, "".join(visible), marks)
+    return pieces + [
+        Piece(
+            "paragraph",
+            clean(f"{mark.strip()} {box.alternate_name or box.name or ''}"),
+            page=page.page_num,
+        )
+        for box, (_, mark), is_placed in zip(boxes, marks, are_placed, strict=True)
+        if not is_placed
+    ]
+
+
+def _place_box(box: FormField, words: list[WordBox], ends: list[int]) -> tuple[int | None, str]:
+    """Return the state of a box, and its offset in the text of which the words end at `ends`."""
+    state = _TICKED if box.checked else _NOT_TICKED
+    if box.rect is None:
+        return None, state
+    middle = box.rect.y + box.rect.height / 2
+    left, right = box.rect.x, box.rect.x + box.rect.width
+    on_line = [
+        (word, end)
+        for word, end in zip(words, ends, strict=True)
+        if 0 <= middle - word.y <= word.height
+    ]
+    before = [(left - word.x - word.width, end) for word, end in on_line if word.x < left]
+    after = [(word.x - right, end - len(word.text)) for word, end in on_line if word.x >= left]
+    label = min(after, default=None)
+    if label and label[0] <= max(min(before)[0] if before else inf, 2 * box.rect.width):
+        return label[1], f"{state} "
+    return (min(before)[1], f" {state}") if before else (None, state)
 
 
 def _has_lost_text(page: ParsedPage) -> bool:

@@ -80,6 +80,29 @@ def turned(pages: Sequence[Sequence[tuple[int, str]]], *, rotation: int = 0) -> 
     return out.getvalue()
 
 
+def form(
+    texts: Sequence[tuple[int, int, str]],
+    *,
+    boxes: Sequence[tuple[int, int, bool]] = (),
+    radios: Sequence[tuple[int, int, bool]] = (),
+) -> bytes:
+    """Return a page of texts, check boxes and radio buttons, each with its place on the page."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    for x, y, text in texts:
+        canvas.drawString(x, y, text)
+    for number, (x, y, checked) in enumerate(boxes, start=1):
+        canvas.acroForm.checkbox(name=f"Box {number}", x=x, y=y, size=14, checked=checked)
+    for number, (x, y, selected) in enumerate(radios):
+        canvas.acroForm.radio(
+            name="group", value=f"v{number}", x=x, y=y, size=14, selected=selected
+        )
+    canvas.save()
+    return out.getvalue()
+
+
 def image_only(pages: int = 1) -> bytes:
     """Return pages that consist of a picture, as a scanner makes them."""
     from reportlab.lib.utils import ImageReader
