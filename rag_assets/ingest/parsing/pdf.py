@@ -24,6 +24,7 @@ from rag_assets.ingest.parsing.blocks import (
     clean,
     clean_property_title,
     find_first_title,
+    get_power_mark,
     limit_pieces,
     shorten_heading,
 )
@@ -40,7 +41,8 @@ from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 if TYPE_CHECKING:
     from liteparse import FormField, LayoutBlock, LiteParse, ParsedPage, TextItem, WordBox
-    from pypdfium2 import PdfDocument, PdfPage
+    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
+    from pypdfium2.raw import FS_RECTF
 
 
 _TAIL_BYTES = 4_096
@@ -265,10 +267,27 @@ class PageLayout:
                 views = self._get_views(batch.result.pages)
                 for page in batch.result.pages:
                     pieces = list(self._iter_pieces_of_views(views[page.page_num]))
-                    yield page.page_num, _add_boxes(pieces, page)
+                    pieces = _add_boxes(pieces, page)
+                    if any(_AFTER_OTHERS.search(piece.text) for piece in pieces):
+                        pieces = _insert_marks(pieces, *self._find_raised_numbers(page.page_num))[0]
+                    yield page.page_num, pieces
         except ParseError:
             # The library's message may quote the document.
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
+
+    def _find_raised_numbers(self, number: int) -> tuple[str, list[tuple[int | None, str]]]:
+        """Return the visible text of a page, and where which mark separates a raised number."""
+        from pypdfium2 import PdfiumError
+
+        try:
+            with self._file.open_page(number) as page:
+                text = page.get_textpage()
+                try:
+                    return _find_raised_numbers(page, text)
+                finally:
+                    text.close()
+        except PdfiumError:
+            return "", []
 
     def _get_views(self, pages: Sequence[ParsedPage]) -> dict[int, list[ParsedPage]]:
         """Return each page once for each direction of its text, the most common direction first."""
@@ -479,6 +498,117 @@ def _place_box(box: FormField, words: list[WordBox], ends: list[int]) -> tuple[i
     if label and label[0] <= max(min(before)[0] if before else inf, 2 * box.rect.width):
         return label[1], f"{state} "
     return (min(before)[1], f" {state}") if before else (None, state)
+
+
+_AFTER_OTHERS = re.compile(r"\S[0-9]")
+_RAISED = re.compile(r"[+\-\u2212\u2013]?[0-9]")
+_RAISED_CHARACTERS = frozenset("0123456789+-\u2212\u2013,")
+_NOTE_NUMBERS = re.compile(r"[0-9]{1,3}(?:[,\u2013-][0-9]{1,3})*")
+_FIRST_NUMBER = re.compile(r"^\s*([0-9]{1,3})(?=[\s.)])", re.MULTILINE)
+_LAST_WORD = re.compile(r"[^\W\d_]*$")
+_MAX_UNIT_LENGTH = 3  # as in km2 or mol-1
+_ENDS_OF_PHRASES = frozenset('.,;:!?"\u2019\u201d\u00bb')
+_MAX_RAISED_SIZE = 0.85
+_MIN_RISE = 0.2
+_MAX_GAP = 0.35
+_MAX_NOTE_SIZE = 0.95
+
+
+def _find_raised_numbers(
+    page: PdfPage, text_page: PdfTextPage
+) -> tuple[str, list[tuple[int | None, str]]]:
+    """Return the visible text of a page, and the marks of its raised numbers.
+
+    A power has "^" before it, as in 10^6, and the number of a note has a blank, as in "2019 5". A
+    number is a note's if it is a link, or if a smaller line below it starts with the number, or if
+    it follows a word or punctuation.
+    """
+    characters = _read_characters(text_page)
+    text = "".join(characters)
+    visible: list[int] = []  # indexes in the text
+    notes = [(m[1], _get_box(text_page, m.start(1))) for m in _FIRST_NUMBER.finditer(text)]
+    marks: list[tuple[int | None, str]] = []
+    end = 0
+    for start, character in enumerate(text):
+        if character.isspace():
+            continue
+        if start >= end and visible and text[start - 1] != " " and _RAISED.match(text, start):
+            base, box = _get_box(text_page, visible[-1]), _get_box(text_page, start)
+            if _is_raised(box, base):
+                end = start + 1
+                while (
+                    end < len(text)
+                    and text[end] in _RAISED_CHARACTERS
+                    and _is_raised(
+                        _get_box(text_page, end), base, after=_get_box(text_page, end - 1)
+                    )
+                ):
+                    end += 1
+                raised = text[start:end].rstrip(",")
+                before = text[: visible[-1] + 1]
+                is_note = _is_link(page, box) or any(
+                    number == raised
+                    and note.top < box.bottom
+                    and _get_height(note) <= _MAX_NOTE_SIZE * _get_height(base)
+                    for number, note in notes
+                )
+                if mark := _get_mark(before, raised, is_note=is_note):
+                    marks.append((len(visible), mark))
+        visible.append(start)
+    return "".join(text[index] for index in visible), marks
+
+
+def _get_mark(before: str, raised: str, *, is_note: bool) -> str:
+    """Return what separates a raised number from the text before it; "" if it can stay joined."""
+    if _NOTE_NUMBERS.fullmatch(raised):
+        word = _LAST_WORD.search(before[-_MAX_UNIT_LENGTH - 1 :])
+        is_list = not raised.isdecimal()
+        follows_word = word is not None and len(word[0]) > _MAX_UNIT_LENGTH
+        if is_note or is_list or follows_word or before[-1] in _ENDS_OF_PHRASES:
+            return " "
+    return get_power_mark(before[-1:], raised)
+
+
+def _read_characters(text_page: PdfTextPage) -> str | list[str]:
+    """Return the characters of a page, one for each index of pdfium."""
+    from pypdfium2.raw import FPDFText_GetUnicode
+
+    text = text_page.get_text_range()
+    if len(text) == text_page.count_chars():
+        return text
+    return [chr(FPDFText_GetUnicode(text_page, i)) for i in range(text_page.count_chars())]
+
+
+def _get_box(text_page: PdfTextPage, index: int) -> FS_RECTF:
+    """Return the box of a character, whose height depends only on the font and its size."""
+    from pypdfium2.raw import FS_RECTF, FPDFText_GetLooseCharBox
+
+    box = FS_RECTF()
+    FPDFText_GetLooseCharBox(text_page, index, box)
+    return box
+
+
+def _get_height(box: FS_RECTF) -> float:
+    return float(box.top - box.bottom)
+
+
+def _is_raised(box: FS_RECTF, base: FS_RECTF, after: FS_RECTF | None = None) -> bool:
+    """Return whether a character is smaller and higher than the base, and close to its end."""
+    height = _get_height(base)
+    gap = box.left - (after or base).right
+    return (
+        0 < _get_height(box) <= _MAX_RAISED_SIZE * height
+        and _MIN_RISE * height <= box.bottom - base.bottom < height
+        and abs(gap) <= _MAX_GAP * height
+    )
+
+
+def _is_link(page: PdfPage, box: FS_RECTF) -> bool:
+    from pypdfium2.raw import FPDFLink_GetLinkAtPoint
+
+    return bool(
+        FPDFLink_GetLinkAtPoint(page, (box.left + box.right) / 2, (box.bottom + box.top) / 2)
+    )
 
 
 def _has_lost_text(page: ParsedPage) -> bool:

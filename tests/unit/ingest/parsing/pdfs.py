@@ -103,6 +103,33 @@ def form(
     return out.getvalue()
 
 
+def raised(lines: Sequence[Sequence[str]], *, link: str = "", footnote: str = "") -> bytes:
+    """Return a page of lines in which every second part is small and raised.
+
+    Args:
+        link: the raised parts that are a link.
+        footnote: a line in small type at the end of the page.
+    """
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    for row, parts in enumerate(lines):
+        x, y = 72.0, 700 - 20 * row
+        for number, part in enumerate(parts):
+            size = 7 if number % 2 else 12
+            width = canvas.stringWidth(part, "Helvetica", size)
+            canvas.setFont("Helvetica", size)
+            canvas.drawString(x, y + (4 if number % 2 else 0), part)
+            if number % 2 and part == link:
+                canvas.linkURL("https://example.org", (x, y, x + width, y + 12))
+            x += width
+    canvas.setFont("Helvetica", 9)
+    canvas.drawString(72, 80, footnote)
+    canvas.save()
+    return out.getvalue()
+
+
 def image_only(pages: int = 1) -> bytes:
     """Return pages that consist of a picture, as a scanner makes them."""
     from reportlab.lib.utils import ImageReader

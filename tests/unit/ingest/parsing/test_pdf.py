@@ -210,6 +210,31 @@ def test_box_without_text_on_its_line_has_the_name_of_its_field() -> None:
     assert parsed(data).text == "A form.\n\n☒ Box 1"
 
 
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["The dose is 10", "6", " units."], "The dose is 10^6 units."),
+        (["Der Druck von 10", "-3", " bar sinkt."], "Der Druck von 10^-3 bar sinkt."),
+        (["Une surface de 25 m", "2", " suffit."], "Une surface de 25 m2 suffit."),
+        (["As stated in the note", "12", " below."], "As stated in the note 12 below."),
+        (["It ended in 1998", "12,13", " at last."], "It ended in 1998 12,13 at last."),
+        (["It ended.", "4", " Then more."], "It ended. 4 Then more."),
+        (["On the 21", "st", " of May."], "On the 21st of May."),
+    ],
+)
+def test_raised_numbers_are_separated_from_the_text_before_them(
+    parts: list[str], text: str
+) -> None:
+    assert parsed(pdfs.raised([parts])).text == text
+
+
+def test_raised_number_of_a_link_or_footnote_is_no_power() -> None:
+    lines = [["The year 2019", "5", " was dry, and 10", "6", " litres were lost."]]
+    right = "The year 2019 5 was dry, and 10^6 litres were lost."
+    assert parsed(pdfs.raised(lines, link="5")).text == right
+    assert parsed(pdfs.raised(lines, footnote="5 See the minutes.")).text.startswith(right)
+
+
 def refusal(data: bytes, options: ParseOptions | None = None) -> DocumentRejected:
     with pytest.raises(DocumentRejected) as caught:
         parse_document(data, PDF, options)
