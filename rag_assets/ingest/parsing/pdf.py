@@ -256,6 +256,7 @@ class PageLayout:
         self._options = options
         self._limits = limits
         self._margins: set[tuple[str, int, int]] = set()
+        self._titles: set[str] = set()
 
     def iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
         """Yield the number of each readable page, counted from 1, and its pieces."""
@@ -302,12 +303,35 @@ class PageLayout:
         for angle, upright in views.items():
             stripped = [number for number, page in upright.items() if _has_lost_text(page)]
             upright.update(self._parse_pages(stripped, angle, keep_headers_footers=True))
+            self._restore_titles(upright, angle)
         return {
             number: [
                 views[angle][number] for angle, _ in counts.most_common() if number in views[angle]
             ]
             for number, counts in sizes.items()
         }
+
+    def _restore_titles(self, pages: dict[int, ParsedPage], angle: int) -> None:
+        """Add titles at the top of pages that were dropped as repeated headers.
+
+        Titles that differ only in their number, such as "Chapter 2", count as repeated. The same
+        title is restored only once.
+        """
+        lost: dict[int, set[str]] = {}
+        for number, page in pages.items():
+            if titles := _find_lost_titles(page) - self._titles:
+                lost[number] = titles
+                self._titles |= titles
+        for number, page in self._parse_pages(list(lost), angle, keep_headers_footers=True).items():
+            headings = [
+                block
+                for block in page.blocks or []
+                if block.kind == "heading"
+                and any(title in _strip_blanks(block.text or "") for title in lost[number])
+            ]
+            pages[number] = replace(
+                pages[number], blocks=[*headings, *(pages[number].blocks or [])]
+            )
 
     def _parse_pages(
         self, numbers: list[int], angle: int, *, keep_headers_footers: bool
@@ -573,7 +597,7 @@ def _read_characters(text_page: PdfTextPage) -> str | list[str]:
     """Return the characters of a page, one for each index of pdfium."""
     from pypdfium2.raw import FPDFText_GetUnicode
 
-    text = text_page.get_text_range()
+    text: str = text_page.get_text_range()
     if len(text) == text_page.count_chars():
         return text
     return [chr(FPDFText_GetUnicode(text_page, i)) for i in range(text_page.count_chars())]
@@ -616,6 +640,35 @@ def _has_lost_text(page: ParsedPage) -> bool:
     blocks = _iter_upright_blocks(page)
     kept_characters = sum(_count_visible(_format_block(block)) for block in blocks)
     return kept_characters < _MIN_KEPT_SHARE * _count_by_angle(page)[0]
+
+
+_MIN_TITLE_SIZE = 1.2
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def _find_lost_titles(page: ParsedPage) -> set[str]:
+    """Return texts above all blocks of a page that are larger than most of its text."""
+    boxes = [block.bbox for block in page.blocks or [] if block.bbox]
+    top = min((box.y for box in boxes), default=0.0)
+    above = [item for item in page.text_items if item.y < top and _LETTER.search(item.text)]
+    if not above:
+        return set()
+    sizes: Counter[float] = Counter()
+    for item in page.text_items:
+        sizes[item.font_size or 0.0] += _count_visible(item.text)
+    (common, _), *_ = sizes.most_common(1)
+    kept = _strip_blanks("".join(_format_block(block) for block in page.blocks or []))
+    return {
+        text
+        for item in above
+        if not _get_angle(item)
+        and (item.font_size or 0.0) >= _MIN_TITLE_SIZE * common
+        and (text := _strip_blanks(item.text)) not in kept
+    }
+
+
+def _strip_blanks(text: str) -> str:
+    return "".join(text.split())
 
 
 def _count_visible(text: str) -> int:

@@ -235,6 +235,46 @@ def test_raised_number_of_a_link_or_footnote_is_no_power() -> None:
     assert parsed(pdfs.raised(lines, footnote="5 See the minutes.")).text.startswith(right)
 
 
+_WORDS = [
+    first + second
+    for first in ("Wood", "Stone", "Iron", "Rope")
+    for second in (
+        "work",
+        "yard",
+        "mill",
+        "house",
+        "ford",
+        "bridge",
+        "gate",
+        "field",
+        "land",
+        "wall",
+        "side",
+        "shore",
+    )
+]
+
+
+@pytest.mark.parametrize("title", ["Chapter", "Kapitel", "Capítulo"])
+def test_titles_that_differ_in_their_number_are_no_repeated_headers(title: str) -> None:
+    pages: list[list[tuple[Style, str]]] = [
+        [
+            ("heading", f"{title} {n}"),
+            *[("body", f"{word} about {n} of its own." * 2) for word in _WORDS[n * 5 :][:20]],
+        ]
+        for n in range(1, 6)
+    ]
+    assert headings(parsed(pdfs.laid_out(pages))) == [(f"{title} {n}", 1, n) for n in range(1, 6)]
+
+
+def test_large_header_of_all_pages_is_kept_once() -> None:
+    pages: list[list[tuple[Style, str]]] = [
+        [("heading", "Harbour Board"), *[("body", f"{w} says little.") for w in _WORDS[n:][:20]]]
+        for n in range(6)
+    ]
+    assert parsed(pdfs.laid_out(pages)).text.count("Harbour Board") == 1
+
+
 def refusal(data: bytes, options: ParseOptions | None = None) -> DocumentRejected:
     with pytest.raises(DocumentRejected) as caught:
         parse_document(data, PDF, options)
