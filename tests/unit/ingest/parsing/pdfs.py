@@ -54,6 +54,82 @@ def laid_out(
     return out.getvalue()
 
 
+def turned(pages: Sequence[Sequence[tuple[int, str]]], *, rotation: int = 0) -> bytes:
+    """Return a PDF of texts, each turned counterclockwise by its angle.
+
+    Args:
+        pages: the texts of each page; the lines of a text are separated by line ends.
+        rotation: clockwise rotation of the displayed pages.
+    """
+    from reportlab.pdfgen.canvas import Canvas
+
+    places = {0: (72, 700), 90: (440, 100), 180: (500, 100), 270: (100, 500)}
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    for texts in pages:
+        canvas.setPageRotation(rotation)
+        for angle, text in texts:
+            canvas.saveState()
+            canvas.translate(*places[angle])
+            canvas.rotate(angle)
+            for number, line in enumerate(text.splitlines()):
+                canvas.drawString(0, -16 * number, line)
+            canvas.restoreState()
+        canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+def form(
+    texts: Sequence[tuple[int, int, str]],
+    *,
+    boxes: Sequence[tuple[int, int, bool]] = (),
+    radios: Sequence[tuple[int, int, bool]] = (),
+) -> bytes:
+    """Return a page of texts, check boxes and radio buttons, each with its place on the page."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    for x, y, text in texts:
+        canvas.drawString(x, y, text)
+    for number, (x, y, checked) in enumerate(boxes, start=1):
+        canvas.acroForm.checkbox(name=f"Box {number}", x=x, y=y, size=14, checked=checked)
+    for number, (x, y, selected) in enumerate(radios):
+        canvas.acroForm.radio(
+            name="group", value=f"v{number}", x=x, y=y, size=14, selected=selected
+        )
+    canvas.save()
+    return out.getvalue()
+
+
+def raised(lines: Sequence[Sequence[str]], *, link: str = "", footnote: str = "") -> bytes:
+    """Return a page of lines in which every second part is small and raised.
+
+    Args:
+        link: the raised parts that are a link.
+        footnote: a line in small type at the end of the page.
+    """
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    for row, parts in enumerate(lines):
+        x, y = 72.0, 700 - 20 * row
+        for number, part in enumerate(parts):
+            size = 7 if number % 2 else 12
+            width = canvas.stringWidth(part, "Helvetica", size)
+            canvas.setFont("Helvetica", size)
+            canvas.drawString(x, y + (4 if number % 2 else 0), part)
+            if number % 2 and part == link:
+                canvas.linkURL("https://example.org", (x, y, x + width, y + 12))
+            x += width
+    canvas.setFont("Helvetica", 9)
+    canvas.drawString(72, 80, footnote)
+    canvas.save()
+    return out.getvalue()
+
+
 def image_only(pages: int = 1) -> bytes:
     """Return pages that consist of a picture, as a scanner makes them."""
     from reportlab.lib.utils import ImageReader

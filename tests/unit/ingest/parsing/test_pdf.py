@@ -151,6 +151,130 @@ LOCKED = pdfs.laid_out([PAGE], password="opensesame")
 READ = "ferry leaves the northern pier at seven"
 
 
+UPRIGHT = "The harbour board met on Monday.\nIt discussed the new crane at length."
+TURNED = "Der Kran steht am Kai.\nEr hebt täglich Kisten."
+
+
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_turned_text_on_a_part_of_a_page_follows_the_upright_text(angle: int) -> None:
+    result = parsed(pdfs.turned([[(angle, TURNED), (0, UPRIGHT + "\n" + UPRIGHT)]]))
+    assert result.text.startswith("The harbour board met")
+    assert result.text.endswith("\n\nDer Kran steht am Kai. Er hebt täglich Kisten.")
+    assert result.text.count("Kran") == 1
+
+
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_turned_page_among_upright_pages_is_read_in_order(angle: int) -> None:
+    result = parsed(pdfs.turned([[(0, UPRIGHT)], [(angle, TURNED)], [(0, UPRIGHT)]]))
+    assert [b.page for b in result.blocks] == [1, 2, 3]
+    assert "Der Kran steht am Kai. Er hebt täglich Kisten." in result.text
+
+
+@pytest.mark.parametrize("rotation", [90, 180, 270])
+@pytest.mark.parametrize("angle", [0, 90])
+def test_rotation_of_displayed_pages_changes_no_text(angle: int, rotation: int) -> None:
+    text = "Line one is short.\nLine two ends."
+    result = parsed(pdfs.turned([[(270 if angle else 180, text)]], rotation=rotation))
+    assert result.text == "Line one is short. Line two ends."
+
+
+def test_turned_margin_repeated_on_every_page_is_kept_once() -> None:
+    data = pdfs.turned([[(0, f"{UPRIGHT}\nPage {n}"), (90, "Downloaded copy")] for n in range(4)])
+    assert parsed(data).text.count("Downloaded copy") == 1
+    whole = parse_document(data, options=ParseOptions(keep_headers_footers=True))
+    assert whole.text.count("Downloaded copy") == 4
+
+
+def test_boxes_before_labels_are_read_with_their_states() -> None:
+    texts = [(90, 700, "Post"), (90, 676, "Telefon"), (90, 652, "Post")]
+    data = pdfs.form(texts, boxes=[(70, 698, True), (70, 674, False), (70, 650, True)])
+    assert parsed(data).text == "☒ Post ☐ Telefon ☒ Post"
+
+
+def test_boxes_behind_labels_and_radio_buttons_keep_their_places() -> None:
+    texts = [(72, 700, "Assuré?"), (200, 700, "Oui"), (300, 700, "Non"), (500, 700, "Page 3")]
+    data = pdfs.form(texts, boxes=[(224, 698, True), (326, 698, False)])
+    assert parsed(data).text == "Assuré? Oui ☒ Non ☐ Page 3"
+    texts = [(72, 700, "Blood group:"), (170, 700, "A"), (230, 700, "B")]
+    data = pdfs.form(texts, radios=[(150, 698, False), (210, 698, True)])
+    assert parsed(data).text == "Blood group: ☐ A ☒ B"
+
+
+def test_two_boxes_after_one_question_keep_their_order() -> None:
+    data = pdfs.form([(72, 700, "Allergic?")], boxes=[(300, 698, True), (340, 698, False)])
+    assert parsed(data).text == "Allergic? ☒ ☐"
+
+
+def test_box_without_text_on_its_line_has_the_name_of_its_field() -> None:
+    data = pdfs.form([(72, 700, "A form.")], boxes=[(72, 300, True)])
+    assert parsed(data).text == "A form.\n\n☒ Box 1"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["The dose is 10", "6", " units."], "The dose is 10^6 units."),
+        (["Der Druck von 10", "-3", " bar sinkt."], "Der Druck von 10^-3 bar sinkt."),
+        (["Une surface de 25 m", "2", " suffit."], "Une surface de 25 m2 suffit."),
+        (["As stated in the note", "12", " below."], "As stated in the note 12 below."),
+        (["It ended in 1998", "12,13", " at last."], "It ended in 1998 12,13 at last."),
+        (["It ended.", "4", " Then more."], "It ended. 4 Then more."),
+        (["On the 21", "st", " of May."], "On the 21st of May."),
+    ],
+)
+def test_raised_numbers_are_separated_from_the_text_before_them(
+    parts: list[str], text: str
+) -> None:
+    assert parsed(pdfs.raised([parts])).text == text
+
+
+def test_raised_number_of_a_link_or_footnote_is_no_power() -> None:
+    lines = [["The year 2019", "5", " was dry, and 10", "6", " litres were lost."]]
+    right = "The year 2019 5 was dry, and 10^6 litres were lost."
+    assert parsed(pdfs.raised(lines, link="5")).text == right
+    assert parsed(pdfs.raised(lines, footnote="5 See the minutes.")).text.startswith(right)
+
+
+_WORDS = [
+    first + second
+    for first in ("Wood", "Stone", "Iron", "Rope")
+    for second in (
+        "work",
+        "yard",
+        "mill",
+        "house",
+        "ford",
+        "bridge",
+        "gate",
+        "field",
+        "land",
+        "wall",
+        "side",
+        "shore",
+    )
+]
+
+
+@pytest.mark.parametrize("title", ["Chapter", "Kapitel", "Capítulo"])
+def test_titles_that_differ_in_their_number_are_no_repeated_headers(title: str) -> None:
+    pages: list[list[tuple[Style, str]]] = [
+        [
+            ("heading", f"{title} {n}"),
+            *[("body", f"{word} about {n} of its own." * 2) for word in _WORDS[n * 5 :][:20]],
+        ]
+        for n in range(1, 6)
+    ]
+    assert headings(parsed(pdfs.laid_out(pages))) == [(f"{title} {n}", 1, n) for n in range(1, 6)]
+
+
+def test_large_header_of_all_pages_is_kept_once() -> None:
+    pages: list[list[tuple[Style, str]]] = [
+        [("heading", "Harbour Board"), *[("body", f"{w} says little.") for w in _WORDS[n:][:20]]]
+        for n in range(6)
+    ]
+    assert parsed(pdfs.laid_out(pages)).text.count("Harbour Board") == 1
+
+
 def refusal(data: bytes, options: ParseOptions | None = None) -> DocumentRejected:
     with pytest.raises(DocumentRejected) as caught:
         parse_document(data, PDF, options)
