@@ -102,7 +102,7 @@ _HIDDEN_MARK = re.compile(r"<!--|\{/\*|%%|data:")
 _INLINE = re.compile(
     r"(?P<code>\\?`+|~{3,})|(?P<comment>(?<!\\)(?:<!--|\{/\*))|(?P<percent>%%+)"
     r"|(?P<border>\n[ \t]*(?:[\r\n]|[-*+|>#]|[0-9]+[.)]))"
-    r"|(?P<file>data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*,[^\s()<>\"'\]]{64,})"
+    r"|(?P<file>data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*,[^\s()<>\"'`\]]{64,})"
 )
 """Marks of code, comments and embedded files, and borders that a code span does not cross."""
 _NOT_LINE_ENDS = re.compile(r"[^\r\n]+")
@@ -173,9 +173,10 @@ class MarkdownParser:
 
     def _iter_hidden(self, block: Block) -> Iterator[tuple[int, int]]:
         """Yield the spans of comments and embedded files in a block."""
-        if block.kind in {"code", "front_matter"}:
-            return
         text = self._text
+        is_comment = text.startswith(_MDX_COMMENT[0], block.start)
+        if block.kind == "code" or (block.kind == "front_matter" and not is_comment):
+            return
         last_ends = {mark: text.rfind(mark, block.start, block.end) for mark in _ENDS.values()}
         marks = list(_INLINE.finditer(text, block.start, block.end))
         at = 0
@@ -188,6 +189,8 @@ class MarkdownParser:
                 end = mark.end()
             elif mark.lastgroup == "percent" and self.has_percent_comments:
                 end = _find_percent_end(text, marks, at)
+            elif mark[0] == _MDX_COMMENT[0] and self.has_percent_comments:
+                continue
             elif mark.lastgroup == "comment" and last_ends[_ENDS[mark[0]]] >= mark.end() - 2:
                 # `<!-->` is a whole comment.
                 closing = _ENDS[mark[0]]
@@ -416,7 +419,7 @@ def _build_blanks(text: str) -> str:
 
 def _find_yaml_title(lines: list[str]) -> str:
     """Return the title that the top mapping of YAML sets, as it is written; "" without one."""
-    depth, name, at_value = 0, "", False
+    depth, name, at_value, title = 0, "", False, ""
     try:
         for event in yaml.parse("\n".join(lines), Loader=yaml.CSafeLoader):
             depth -= isinstance(event, yaml.CollectionEndEvent)
@@ -424,12 +427,12 @@ def _find_yaml_title(lines: list[str]) -> str:
                 value = event.value if isinstance(event, yaml.ScalarEvent) else ""
                 if at_value and name == "title":
                     is_null = isinstance(event, yaml.ScalarEvent) and event.implicit[0]
-                    return "" if is_null and value in _YAML_NULLS else value
+                    title = "" if is_null and value in _YAML_NULLS else value
                 name, at_value = value, not at_value
             depth += isinstance(event, yaml.CollectionStartEvent)
     except yaml.YAMLError:  # such as `title: Part 1: the start`
         return _find_written_title(lines, ":")
-    return ""
+    return title
 
 
 def _find_toml_title(lines: list[str]) -> str:

