@@ -24,6 +24,7 @@ _SAMPLE_RECORDS = 50
 _SAMPLE_CHARACTERS = 65_536
 _QUOTE = '"'
 _DECLARED_DELIMITER = re.compile(r"(?i)sep=([^\w\s\"]|\t)(?=[\r\n])")
+_REMARK = re.compile(r"#(?:[#\s]|$)")
 _MAX_NAMES_LENGTH = 4_000
 _MIN_NAME_LENGTH = 12
 _NUMBER = re.compile(r"[-+(]?[$€£¥]?[0-9][0-9.,' ]*%?\)?")
@@ -81,14 +82,17 @@ def _find_header(
     Above it may be lines of one cell, and remarks that start with `#`.
     """
     columns = max((sum(map(bool, cells)) for cells in sample), default=0)
+    remark: int | None = None
     for index, cells in enumerate(sample):
+        is_remark = _REMARK.match(text, records[index].start) is not None
         if names_columns(cells, max(columns, len(cells))):
-            return index
-        is_remark = text.startswith("#", records[index].start)
+            if not is_remark:
+                return index
+            remark = index  # the header, if no other record is one
         if not is_remark and (columns < 2 or sum(map(bool, cells)) > 1):  # noqa: PLR2004
             below = sample[index + 1 :]
-            return index if below and _is_header(cells, below) else None
-    return None
+            return index if below and _is_header(cells, below) else remark
+    return remark
 
 
 def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
