@@ -7,12 +7,13 @@ all quotation marks are ignored, and each line is a record. The text is scanned 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from rag_assets.ingest.parsing.blocks import format_row, names_columns, shorten_heading
+from rag_assets.ingest.parsing.blocks import format_row, names_columns
 from rag_assets.ingest.parsing.media_types import TSV
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -22,6 +23,12 @@ _DELIMITERS = ",;\t|"
 _SAMPLE_RECORDS = 50
 _SAMPLE_CHARACTERS = 65_536
 _QUOTE = '"'
+_DECLARED_DELIMITER = re.compile(r"(?i)sep=([^\w\s\"]|\t)(?=[\r\n])")
+_REMARK = re.compile(r"#(?:[#\s]|$)")
+_MAX_NAMES_LENGTH = 4_000
+_MIN_NAME_LENGTH = 12
+_NUMBER = re.compile(r"[-+(]?[$€£¥]?[0-9][0-9.,' ]*%?\)?")
+_NUMBER_OR_BLANK = re.compile(rf"(?:{_NUMBER.pattern})?")
 
 
 class _RecordSpan(NamedTuple):
@@ -35,23 +42,73 @@ class _RecordSpan(NamedTuple):
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Read a delimited file; see registry.ParseFunction."""
     text = decode_text(data, limits)
-    delimiter = "\t" if media_type == TSV else _detect_delimiter(text[:_SAMPLE_CHARACTERS])
+    declared = _DECLARED_DELIMITER.match(text)
+    if declared:
+        delimiter = declared[1]
+    else:
+        preferred = "\t" if media_type == TSV else ""
+        delimiter = _detect_delimiter(text[:_SAMPLE_CHARACTERS], preferred)
     return ParsedText(text=text, blocks=tuple(_iter_blocks(text, delimiter)))
 
 
 def _iter_blocks(text: str, delimiter: str) -> Iterator[Block]:
-    records = iter(_list_records(text, delimiter))
-    path: tuple[str, ...] = ()
-    if (first := next(records, None)) is None:
+    """Yield the lines above a table as paragraphs, its header as a heading, and its records."""
+    records = _list_records(text, delimiter)
+    sample = [_list_cells(text[r.start : r.end], delimiter) for r in records[:_SAMPLE_RECORDS]]
+    header = _find_header(text, records, sample)
+    if header is None:
+        for number, start, end in records:
+            yield Block("row", start, end, row=number)
         return
-    cells = _list_cells(text[first.start : first.end], delimiter)
-    if names_columns(cells, len(cells)):
-        path = (shorten_heading(format_row(cells)),)
-        yield Block("heading", first.start, first.end, path, 1, row=first.number)
-    else:
-        yield Block("row", first.start, first.end, row=first.number)
-    for number, start, end in records:
+    for number, start, end in records[:header]:
+        # The line `sep=;` is for spreadsheet programs.
+        is_setting = start == 0 and _DECLARED_DELIMITER.match(text)
+        yield Block("front_matter" if is_setting else "paragraph", start, end, row=number)
+    cells = sample[header]
+    name_length = max(_MIN_NAME_LENGTH, _MAX_NAMES_LENGTH // len(cells))
+    names = format_row([_shorten_name(cell, name_length) for cell in cells])
+    path = (_shorten_name(names, _MAX_NAMES_LENGTH),)
+    first = records[header]
+    yield Block("heading", first.start, first.end, path, 1, row=first.number)
+    for number, start, end in records[header + 1 :]:
         yield Block("row", start, end, path, row=number)
+
+
+def _find_header(
+    text: str, records: Sequence[_RecordSpan], sample: Sequence[list[str]]
+) -> int | None:
+    """Return the index of the record that names the columns; None without a header.
+
+    Above it may be lines of one cell, and remarks that start with `#`.
+    """
+    columns = max((sum(map(bool, cells)) for cells in sample), default=0)
+    remark: int | None = None
+    for index, cells in enumerate(sample):
+        is_remark = _REMARK.match(text, records[index].start) is not None
+        if names_columns(cells, max(columns, len(cells))):
+            if not is_remark:
+                return index
+            remark = index  # the header, if no other record is one
+        if not is_remark and (columns < 2 or sum(map(bool, cells)) > 1):  # noqa: PLR2004
+            below = sample[index + 1 :]
+            return index if below and _is_header(cells, below) else remark
+    return remark
+
+
+def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether a record with names such as `2019-01`, `#` or `%` is a header.
+
+    All its cells are filled, none is a plain number, and some column below has only numbers, which
+    its name is not.
+    """
+    if len(cells) < 2 or not all(cells) or any(map(_NUMBER.fullmatch, cells)):  # noqa: PLR2004
+        return False
+    columns = zip(*(row for row in below if len(row) == len(cells)), strict=False)
+    return any(any(column) and all(map(_NUMBER_OR_BLANK.fullmatch, column)) for column in columns)
+
+
+def _shorten_name(name: str, length: int) -> str:
+    return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
 def _list_records(text: str, delimiter: str) -> list[_RecordSpan]:
@@ -95,8 +152,14 @@ def _ends_inside_quotation(line: str, delimiter: str, *, inside: bool) -> bool:
     return inside
 
 
-def _detect_delimiter(sample: str) -> str:
-    """Return the delimiter that divides most records of a sample into equally many fields."""
+def _detect_delimiter(sample: str, preferred: str = "") -> str:
+    """Return the delimiter that divides most records of a sample into equally many fields.
+
+    Args:
+        preferred: the delimiter of the format, which counts if it divides any record at all.
+    """
+    if preferred and preferred in sample:
+        return preferred
 
     def rate_delimiter(delimiter: str) -> tuple[int, int]:
         records = islice(_list_records(sample, delimiter), _SAMPLE_RECORDS)

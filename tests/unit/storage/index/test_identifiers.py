@@ -211,3 +211,11 @@ def test_a_joiner_within_a_word_of_a_question_does_not_split_it(
 ) -> None:
     entry = set(compute_lexical_terms(question, analysis).split())
     assert parse_query_words(question, (analysis,)).forms <= entry
+
+
+def test_terms_of_decomposed_text_are_those_of_text_as_typed() -> None:
+    typed = "Café Zürich öffnet, Prüfung. 캘린더 학점인정 パスワードの設定ガイド Việt"
+    decomposed = unicodedata.normalize("NFD", typed)
+    assert decomposed != typed
+    assert compute_lexical_terms(decomposed) == compute_lexical_terms(typed)
+    assert list_words(decomposed) == list_words(typed)
