@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
-from itertools import accumulate, islice
-from math import inf
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
@@ -24,7 +22,6 @@ from rag_assets.ingest.parsing.blocks import (
     clean,
     clean_property_title,
     find_first_title,
-    get_power_mark,
     limit_pieces,
     shorten_heading,
 )
@@ -38,11 +35,15 @@ from rag_assets.ingest.parsing.ocr import (
     compute_ocr_seconds,
 )
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.pdf_marks import (
+    add_boxes,
+    mark_raised_numbers,
+    may_have_raised_numbers,
+)
 
 if TYPE_CHECKING:
-    from liteparse import FormField, LayoutBlock, LiteParse, ParsedPage, TextItem, WordBox
-    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
-    from pypdfium2.raw import FS_RECTF
+    from liteparse import LayoutBlock, LiteParse, ParsedPage, TextItem
+    from pypdfium2 import PdfDocument, PdfPage
 
 
 _TAIL_BYTES = 4_096
@@ -268,27 +269,26 @@ class PageLayout:
                 views = self._get_views(batch.result.pages)
                 for page in batch.result.pages:
                     pieces = list(self._iter_pieces_of_views(views[page.page_num]))
-                    pieces = _add_boxes(pieces, page)
-                    if any(_AFTER_OTHERS.search(piece.text) for piece in pieces):
-                        pieces = _insert_marks(pieces, *self._find_raised_numbers(page.page_num))[0]
+                    pieces = add_boxes(pieces, page)
+                    if may_have_raised_numbers(pieces):
+                        pieces = self._mark_raised_numbers(pieces, page.page_num)
                     yield page.page_num, pieces
         except ParseError:
             # The library's message may quote the document.
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
-    def _find_raised_numbers(self, number: int) -> tuple[str, list[tuple[int | None, str]]]:
-        """Return the visible text of a page, and where which mark separates a raised number."""
+    def _mark_raised_numbers(self, pieces: list[Piece], number: int) -> list[Piece]:
         from pypdfium2 import PdfiumError
 
         try:
             with self._file.open_page(number) as page:
                 text = page.get_textpage()
                 try:
-                    return _find_raised_numbers(page, text)
+                    return mark_raised_numbers(pieces, page, text)
                 finally:
                     text.close()
         except PdfiumError:
-            return "", []
+            return pieces
 
     def _get_views(self, pages: Sequence[ParsedPage]) -> dict[int, list[ParsedPage]]:
         """Return each page once for each direction of its text, the most common direction first."""
@@ -431,208 +431,6 @@ def _is_within(item: TextItem, block: LayoutBlock) -> bool:
     x, y = item.x + item.width / 2, item.y + item.height / 2
     box = block.bbox
     return box is not None and 0 <= x - box.x <= box.width and 0 <= y - box.y <= box.height
-
-
-_CONTEXT_LENGTHS = (24, 12, 6, 3)
-_CELL_BOUNDARY = "|"
-
-
-def _insert_marks(
-    pieces: list[Piece], text: str, marks: Sequence[tuple[int | None, str]]
-) -> tuple[list[Piece], list[bool]]:
-    """Insert marks into the pieces of a page; also return which marks have a clear place.
-
-    Args:
-        text: the visible characters of the page; its lines may have another order.
-        marks: offsets in the text, if known, and what to insert there. A mark that starts with a
-            blank follows the character before it.
-    """
-    places = [
-        (number, offset)
-        for number, piece in enumerate(pieces)
-        for offset, character in enumerate(piece.text)
-        if not character.isspace() and character != _CELL_BOUNDARY
-    ]
-    visible = "".join(pieces[number].text[offset] for number, offset in places)
-    insertions: list[tuple[int, int, str]] = []
-    are_placed: list[bool] = []
-    for start, mark in marks:
-        for length in _CONTEXT_LENGTHS:
-            if start is None:
-                break
-            before, after = text[max(start - length, 0) : start], text[start : start + length]
-            if before + after and visible.count(before + after) == 1:
-                is_behind = mark.startswith(" ")
-                number, offset = places[visible.index(before + after) + len(before) - is_behind]
-                insertions.append((number, offset + is_behind, mark))
-                break
-        are_placed.append(len(insertions) > sum(are_placed))
-    changed = list(pieces)
-    insertions.sort(key=itemgetter(0, 1))
-    for number, offset, mark in reversed(insertions):
-        line = changed[number].text
-        changed[number] = replace(changed[number], text=line[:offset] + mark + line[offset:])
-    return changed, are_placed
-
-
-_BOXES = frozenset({"checkbox", "radio"})
-_TICKED = "\N{BALLOT BOX WITH X}"
-_NOT_TICKED = "\N{BALLOT BOX}"
-
-
-def _add_boxes(pieces: list[Piece], page: ParsedPage) -> list[Piece]:
-    """Return the pieces of a page with the states of its check boxes and radio buttons.
-
-    A state stands beside the nearest text on its line, else in a paragraph with the field's name.
-    """
-    boxes = [field for field in page.form_fields or [] if field.type in _BOXES]
-    if not boxes:
-        return pieces
-    words = [word for item in page.text_items for word in item.words]
-    visible = ["".join(word.text.split()).replace(_CELL_BOUNDARY, "") for word in words]
-    ends = list(accumulate(map(len, visible)))
-    marks = [_place_box(box, words, ends) for box in boxes]
-    pieces, are_placed = _insert_marks(pieces, "".join(visible), marks)
-    return pieces + [
-        Piece(
-            "paragraph",
-            clean(f"{mark.strip()} {box.alternate_name or box.name or ''}"),
-            page=page.page_num,
-        )
-        for box, (_, mark), is_placed in zip(boxes, marks, are_placed, strict=True)
-        if not is_placed
-    ]
-
-
-def _place_box(box: FormField, words: list[WordBox], ends: list[int]) -> tuple[int | None, str]:
-    """Return the state of a box, and its offset in the text of which the words end at `ends`."""
-    state = _TICKED if box.checked else _NOT_TICKED
-    if box.rect is None:
-        return None, state
-    middle = box.rect.y + box.rect.height / 2
-    left, right = box.rect.x, box.rect.x + box.rect.width
-    on_line = [
-        (word, end)
-        for word, end in zip(words, ends, strict=True)
-        if 0 <= middle - word.y <= word.height
-    ]
-    before = [(left - word.x - word.width, end) for word, end in on_line if word.x < left]
-    after = [(word.x - right, end - len(word.text)) for word, end in on_line if word.x >= left]
-    label = min(after, default=None)
-    if label and label[0] <= max(min(before)[0] if before else inf, 2 * box.rect.width):
-        return label[1], f"{state} "
-    return (min(before)[1], f" {state}") if before else (None, state)
-
-
-_AFTER_OTHERS = re.compile(r"\S[0-9]")
-_RAISED = re.compile(r"[+\-\u2212\u2013]?[0-9]")
-_RAISED_CHARACTERS = frozenset("0123456789+-\u2212\u2013,")
-_NOTE_NUMBERS = re.compile(r"[0-9]{1,3}(?:[,\u2013-][0-9]{1,3})*")
-_FIRST_NUMBER = re.compile(r"^\s*([0-9]{1,3})(?=[\s.)])", re.MULTILINE)
-_LAST_WORD = re.compile(r"[^\W\d_]*$")
-_MAX_UNIT_LENGTH = 3  # as in km2 or mol-1
-_ENDS_OF_PHRASES = frozenset('.,;:!?"\u2019\u201d\u00bb')
-_MAX_RAISED_SIZE = 0.85
-_MIN_RISE = 0.2
-_MAX_GAP = 0.35
-_MAX_NOTE_SIZE = 0.95
-
-
-def _find_raised_numbers(
-    page: PdfPage, text_page: PdfTextPage
-) -> tuple[str, list[tuple[int | None, str]]]:
-    """Return the visible text of a page, and the marks of its raised numbers.
-
-    A power has "^" before it, as in 10^6, and the number of a note has a blank, as in "2019 5". A
-    number is a note's if it is a link, or if a smaller line below it starts with the number, or if
-    it follows a word or punctuation.
-    """
-    characters = _read_characters(text_page)
-    text = "".join(characters)
-    visible: list[int] = []  # indexes in the text
-    notes = [(m[1], _get_box(text_page, m.start(1))) for m in _FIRST_NUMBER.finditer(text)]
-    marks: list[tuple[int | None, str]] = []
-    end = 0
-    for start, character in enumerate(text):
-        if character.isspace():
-            continue
-        if start >= end and visible and text[start - 1] != " " and _RAISED.match(text, start):
-            base, box = _get_box(text_page, visible[-1]), _get_box(text_page, start)
-            if _is_raised(box, base):
-                end = start + 1
-                while (
-                    end < len(text)
-                    and text[end] in _RAISED_CHARACTERS
-                    and _is_raised(
-                        _get_box(text_page, end), base, after=_get_box(text_page, end - 1)
-                    )
-                ):
-                    end += 1
-                raised = text[start:end].rstrip(",")
-                before = text[: visible[-1] + 1]
-                is_note = _is_link(page, box) or any(
-                    number == raised
-                    and note.top < box.bottom
-                    and _get_height(note) <= _MAX_NOTE_SIZE * _get_height(base)
-                    for number, note in notes
-                )
-                if mark := _get_mark(before, raised, is_note=is_note):
-                    marks.append((len(visible), mark))
-        visible.append(start)
-    return "".join(text[index] for index in visible), marks
-
-
-def _get_mark(before: str, raised: str, *, is_note: bool) -> str:
-    """Return what separates a raised number from the text before it; "" if it can stay joined."""
-    if _NOTE_NUMBERS.fullmatch(raised):
-        word = _LAST_WORD.search(before[-_MAX_UNIT_LENGTH - 1 :])
-        is_list = not raised.isdecimal()
-        follows_word = word is not None and len(word[0]) > _MAX_UNIT_LENGTH
-        if is_note or is_list or follows_word or before[-1] in _ENDS_OF_PHRASES:
-            return " "
-    return get_power_mark(before[-1:], raised)
-
-
-def _read_characters(text_page: PdfTextPage) -> str | list[str]:
-    """Return the characters of a page, one for each index of pdfium."""
-    from pypdfium2.raw import FPDFText_GetUnicode
-
-    text: str = text_page.get_text_range()
-    if len(text) == text_page.count_chars():
-        return text
-    return [chr(FPDFText_GetUnicode(text_page, i)) for i in range(text_page.count_chars())]
-
-
-def _get_box(text_page: PdfTextPage, index: int) -> FS_RECTF:
-    """Return the box of a character, whose height depends only on the font and its size."""
-    from pypdfium2.raw import FS_RECTF, FPDFText_GetLooseCharBox
-
-    box = FS_RECTF()
-    FPDFText_GetLooseCharBox(text_page, index, box)
-    return box
-
-
-def _get_height(box: FS_RECTF) -> float:
-    return float(box.top - box.bottom)
-
-
-def _is_raised(box: FS_RECTF, base: FS_RECTF, after: FS_RECTF | None = None) -> bool:
-    """Return whether a character is smaller and higher than the base, and close to its end."""
-    height = _get_height(base)
-    gap = box.left - (after or base).right
-    return (
-        0 < _get_height(box) <= _MAX_RAISED_SIZE * height
-        and _MIN_RISE * height <= box.bottom - base.bottom < height
-        and abs(gap) <= _MAX_GAP * height
-    )
-
-
-def _is_link(page: PdfPage, box: FS_RECTF) -> bool:
-    from pypdfium2.raw import FPDFLink_GetLinkAtPoint
-
-    return bool(
-        FPDFLink_GetLinkAtPoint(page, (box.left + box.right) / 2, (box.bottom + box.top) / 2)
-    )
 
 
 def _has_lost_text(page: ParsedPage) -> bool:

@@ -308,7 +308,7 @@ def _read_rows(
 
 @dataclass(slots=True)
 class _Layout:
-    """What the XML of a sheet states of its cells, beyond their values.
+    """Styles and visibility of the cells of a sheet, read from its XML.
 
     Attributes:
         styles: index of the style of each cell between the first and the last, row by row.
