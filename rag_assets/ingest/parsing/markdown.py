@@ -417,6 +417,9 @@ def _build_blanks(text: str) -> str:
     return _NOT_LINE_ENDS.sub(lambda line: "".join(islice(blanks, len(line[0]))), text)
 
 
+_MAX_YAML_DEPTH = 100
+
+
 def _find_yaml_title(lines: list[str]) -> str:
     """Return the title that the top mapping of YAML sets, as it is written; "" without one."""
     depth, name, at_value, title = 0, "", False, ""
@@ -430,6 +433,8 @@ def _find_yaml_title(lines: list[str]) -> str:
                     title = "" if is_null and value in _YAML_NULLS else value
                 name, at_value = value, not at_value
             depth += isinstance(event, yaml.CollectionStartEvent)
+            if depth > _MAX_YAML_DEPTH:  # Deeper collections would take quadratic time.
+                break
     except yaml.YAMLError:  # such as `title: Part 1: the start`
         return _find_written_title(lines, ":")
     return title

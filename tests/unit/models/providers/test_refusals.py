@@ -228,7 +228,6 @@ MALFORMED: dict[str, list[Any]] = {
         {"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]},
         {"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]},
         {"data": [{"index": 1, "embedding": [1]}, {"index": 2, "embedding": [1]}]},
-        {"data": [{"index": 0}, {"index": 1}]},
         {"data": [{"index": [0], "embedding": [1]}, {"index": [1], "embedding": [1]}]},
     ],
     "voyage": ["{", [], None, {"data": 3}, {"data": [], "usage": {"total_tokens": 1}}],
