@@ -203,7 +203,7 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         text = rows.all_inner_texts()
         assert any("The comment was resolved too long ago." in one for one in text)
         assert any("damaged" in one and "failed" in one for one in text)
-        assert any("contain a credential and were dropped" in one for one in text)
+        assert any("1 chunk with a credential was dropped." in one for one in text)
         assert any(HOSTILE in one for one in text)
         assert any("r1" in one and "Its page is archived." in one for one in text)
         assert not any("board" in one or HIDDEN in one for one in text)
