@@ -28,6 +28,7 @@ from mcp_types import (
     ErrorData,
     JSONRPCError,
     JSONRPCNotification,
+    Tool,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
@@ -37,6 +38,14 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 1_048_576
 """Maximum bytes of a message, several times the longest question."""
+
+
+def refuse_other_arguments(tool: Tool) -> Tool:
+    """Return a tool whose input schema refuses arguments that it does not name."""
+    return tool.model_copy(
+        update={"input_schema": tool.input_schema | {"additionalProperties": False}}
+    )
+
 
 _TEXTS = {
     PARSE_ERROR: "Parse error",

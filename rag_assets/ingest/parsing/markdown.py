@@ -1,8 +1,5 @@
 """Markdown and MDX: the source itself is the text, so every offset is an offset into the source.
 
-Comments and embedded files (data URIs) outside code become blanks of the same length, in characters
-and in bytes, because readers of the page do not see them.
-
 Blocks follow CommonMark's block structure as far as headings, fences, lists, tables, comments and
 front matter need it; inline markup is not changed. Each line is read once, and no pattern can scan
 a line twice, so parsing any document takes linear time.
@@ -16,11 +13,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice
-
-import yaml
+from collections.abc import Callable, Iterator
 
 from rag_assets.ingest.parsing.blocks import Outline, find_first_title, shorten_heading
 from rag_assets.ingest.parsing.media_types import MDX
@@ -97,15 +90,6 @@ _FIRST_SETTINGS = {
 }
 _YAML_NULLS = ("", "~", "null", "Null", "NULL")
 _COMMENT = ("<!--", "-->")
-_ENDS = {"<!--": "-->", "{/*": "*/}"}
-_HIDDEN_MARK = re.compile(r"<!--|\{/\*|%%|data:")
-_INLINE = re.compile(
-    r"(?P<code>\\?`+|~{3,})|(?P<comment>(?<!\\)(?:<!--|\{/\*))|(?P<percent>%%+)"
-    r"|(?P<border>\n[ \t]*(?:[\r\n]|[-*+|>#]|[0-9]+[.)]))"
-    r"|(?P<file>data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*,[^\s()<>\"'`\]]{64,})"
-)
-"""Marks of code, comments and embedded files, and borders that a code span does not cross."""
-_NOT_LINE_ENDS = re.compile(r"[^\r\n]+")
 _RAW_BEGINS = re.compile(r"(?i) {0,3}<(?:pre|script|style|textarea)(?=[\s>]|$)")
 _RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 
@@ -124,24 +108,15 @@ def parse_markdown(text: str) -> ParsedText:
 class MarkdownParser:
     """A Markdown parser that reads the lines of a document once."""
 
-    has_percent_comments = True
-    """Whether text between two `%%` is a comment, as in Obsidian."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = list(split_lines(text))
-        self._start()
-
-    def _start(self) -> None:
         self._outline = Outline()
         self._at = 0
         self.front_title: str | None = None
 
     def parse(self) -> ParsedText:
         """Return the blocks and the title of the document."""
-        if _HIDDEN_MARK.search(self._text):
-            self._hide(span for block in self.iter_blocks() for span in self._iter_hidden(block))
-            self._start()
         blocks = tuple(self.iter_blocks())
         return ParsedText(self._text, blocks, title=self.front_title or find_first_title(blocks))
 
@@ -155,50 +130,6 @@ class MarkdownParser:
                 yield self._read_block(line)
             else:
                 self._at += 1
-
-    def _hide(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Replace spans by blanks, without indenting the text behind a comment."""
-        parts, at = [], 0
-        for start, end in spans:
-            parts += [self._text[at:start], _build_blanks(self._text[start:end])]
-            at = end
-        self._text = "".join([*parts, self._text[at:]])
-        lines = zip(self._lines, split_lines(self._text), strict=True)
-        self._lines = [
-            line._replace(text=f"{old.text[: -len(old.text.lstrip()) or None]}{line.text.lstrip()}")
-            if old.text != line.text
-            else line
-            for old, line in lines
-        ]
-
-    def _iter_hidden(self, block: Block) -> Iterator[tuple[int, int]]:
-        """Yield the spans of comments and embedded files in a block."""
-        text = self._text
-        is_comment = text.startswith(_MDX_COMMENT[0], block.start)
-        if block.kind == "code" or (block.kind == "front_matter" and not is_comment):
-            return
-        last_ends = {mark: text.rfind(mark, block.start, block.end) for mark in _ENDS.values()}
-        marks = list(_INLINE.finditer(text, block.start, block.end))
-        at = 0
-        while at < len(marks):
-            mark, at = marks[at], at + 1
-            end = 0
-            if mark.lastgroup == "code":
-                at = _find_code_end(marks, at)
-            elif mark.lastgroup == "file":
-                end = mark.end()
-            elif mark.lastgroup == "percent" and self.has_percent_comments:
-                end = _find_percent_end(text, marks, at)
-            elif mark[0] == _MDX_COMMENT[0] and self.has_percent_comments:
-                continue
-            elif mark.lastgroup == "comment" and last_ends[_ENDS[mark[0]]] >= mark.end() - 2:
-                # `<!-->` is a whole comment.
-                closing = _ENDS[mark[0]]
-                end = text.find(closing, mark.end() - 2) + len(closing)
-            if end:
-                yield mark.start(), end
-            while at < len(marks) and marks[at].start() < end:
-                at += 1
 
     def _read_block(self, line: Line) -> Block:
         if heading := parse_atx_heading(line.text):
@@ -220,8 +151,8 @@ class MarkdownParser:
             return "code", self._skip_fence
         if is_indented(line.text):
             return "code", self._skip_indented
-        if marks := self._find_comment_marks(line):
-            return "paragraph", partial(self._skip_comment, marks)
+        if line.text.lstrip().startswith(_COMMENT[0]):
+            return "paragraph", self._skip_comment
         if _RAW_BEGINS.match(line.text):
             return "paragraph", self._skip_raw
         if is_list_item(line.text):
@@ -267,7 +198,7 @@ class MarkdownParser:
             if not self._lines[at - 1].is_blank:
                 self._at = at
 
-    def _skip_comment(self, marks: tuple[str, str]) -> None:
+    def _skip_comment(self, marks: tuple[str, str] = _COMMENT) -> None:
         """Skip to the end of the line on which the comment ends, as CommonMark does."""
         start = self._text.find(marks[0], self._lines[self._at].start)
         end = self._text.find(marks[1], start + len(marks[0]))
@@ -275,16 +206,6 @@ class MarkdownParser:
             self._at += 1
             if 0 <= end < self._lines[self._at - 1].end:
                 return
-
-    def _find_comment_marks(self, line: Line) -> tuple[str, str] | None:
-        """Return the marks around a comment that a line opens; None if it opens no comment."""
-        if line.text.lstrip().startswith(_COMMENT[0]):
-            return _COMMENT
-        if not (self.has_percent_comments and line.text.startswith("%%")):
-            return None
-        end = self._text.find("%%", line.start + 2) + 2
-        is_closed = end > line.end and self._text[end : end + 1] in {"", "\r", "\n"}
-        return ("%%", "%%") if is_closed else None
 
     def _skip_raw(self) -> None:
         """Skip to the end of the line that closes preformatted text, as CommonMark does."""
@@ -378,64 +299,38 @@ class MarkdownParser:
         return self._lines[last].end
 
 
-def _find_code_end(marks: Sequence[re.Match[str]], at: int) -> int:
-    """Return the index of the mark after the code that the mark before `at` opens."""
-    opening = marks[at - 1][0]
-    is_fence = len(opening) > 2  # noqa: PLR2004
-    for index in range(at, len(marks)):
-        mark = marks[index]
-        if mark.lastgroup == "border" and not is_fence:
-            return at
-        run = mark[0].removeprefix("\\")
-        if run == opening or (is_fence and run.startswith(opening)):
-            return index + 1
-    return at
-
-
-def _find_percent_end(text: str, marks: Sequence[re.Match[str]], at: int) -> int:
-    """Return the end of the comment that the `%%` before `at` opens; 0 if it opens none."""
-    opening = marks[at - 1]
-    closing = next((marks[n] for n in range(at, len(marks)) if marks[n][0] == "%%"), None)
-    if closing is None or text[opening.start() - 1 : opening.start()].strip():
-        return 0
-    end = closing.end()
-    following = text[end : end + 1]
-    if "\n" in text[opening.end() : closing.start()]:
-        is_first = opening.start() == 0 or text[opening.start() - 1] in "\r\n"
-        return end if is_first and following in {"", "\r", "\n"} else 0
-    return 0 if following.isalnum() else end
-
-
-def _build_blanks(text: str) -> str:
-    """Return white space with the lines, and as many characters and bytes, as a text."""
-    if text.isascii():
-        return _NOT_LINE_ENDS.sub(lambda line: " " * len(line[0]), text)
-    length = sum(map(len, _NOT_LINE_ENDS.findall(text)))
-    spare = len(text.encode("utf-8", "surrogatepass")) - len(text)
-    wide, medium = divmod(spare, 2)
-    blanks = iter(("\u3000" * wide + "\u00a0" * medium).ljust(length))
-    return _NOT_LINE_ENDS.sub(lambda line: "".join(islice(blanks, len(line[0]))), text)
-
-
+_MAX_YAML_CHARACTERS = 20_000
 _MAX_YAML_DEPTH = 100
 
 
 def _find_yaml_title(lines: list[str]) -> str:
     """Return the title that the top mapping of YAML sets, as it is written; "" without one."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import (
+        CollectionEndEvent,
+        CollectionStartEvent,
+        NodeEvent,
+        ScalarEvent,
+    )
+
+    text = "\n".join(lines)
+    if len(text) > _MAX_YAML_CHARACTERS:
+        return _find_written_title(lines, ":")
     depth, name, at_value, title = 0, "", False, ""
     try:
-        for event in yaml.parse("\n".join(lines), Loader=yaml.CSafeLoader):
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth == 1 and isinstance(event, yaml.NodeEvent):
-                value = event.value if isinstance(event, yaml.ScalarEvent) else ""
+        for event in YAML(typ="safe", pure=True).parse(text):
+            depth -= isinstance(event, CollectionEndEvent)
+            if depth == 1 and isinstance(event, NodeEvent):
+                value = event.value if isinstance(event, ScalarEvent) else ""
                 if at_value and name == "title":
-                    is_null = isinstance(event, yaml.ScalarEvent) and event.implicit[0]
+                    is_null = isinstance(event, ScalarEvent) and event.implicit[0]
                     title = "" if is_null and value in _YAML_NULLS else value
                 name, at_value = value, not at_value
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            if depth > _MAX_YAML_DEPTH:  # Deeper collections would take quadratic time.
+            depth += isinstance(event, CollectionStartEvent)
+            if depth > _MAX_YAML_DEPTH:
                 break
-    except yaml.YAMLError:  # such as `title: Part 1: the start`
+    except YAMLError:  # such as `title: Part 1: the start`
         return _find_written_title(lines, ":")
     return title
 
@@ -470,7 +365,6 @@ _LONGEST_TAG = 50
 
 
 class _MdxParser(MarkdownParser):
-    has_percent_comments = False
     _has_unclosed_module = False
 
     def _read_block(self, line: Line) -> Block:

@@ -12,11 +12,15 @@ import anyio
 from anyio.to_thread import run_sync
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.mcp.messages import preserve_root_logger, serve_stdio
+from rag_assets.mcp.messages import (
+    preserve_root_logger,
+    refuse_other_arguments,
+    serve_stdio,
+)
 from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.manager import RagIndexManager, format_results
 from rag_assets.systems.agent_docs.prompts import (
@@ -112,6 +116,10 @@ class RefreshingIndex:
 
 class _AgentServer(MCPServer[None]):
     """The SDK's server, with errors that never repeat the client's input."""
+
+    async def list_tools(self) -> list[Tool]:
+        """Return the tools, whose input schemas refuse unknown arguments."""
+        return [refuse_other_arguments(tool) for tool in await super().list_tools()]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call the tool; errors describe valid arguments instead of repeating the input."""

@@ -475,7 +475,6 @@ def test_hits_that_take_the_places_of_merged_ones_name_all_paths_as_well(
     passages = sum(len(hit.ranges) for hit in answer.hits)
     assert passages > 20, "passages that overlap are one hit, and others were read for them"
     [copy] = [hit for hit in answer.hits if hit.text == "A gate."]
-    assert copy is answer.hits[-1]
     assert {copy.uri, *copy.also} == {f"repo/copies/{number}.md" for number in range(COPIES)}
 
 

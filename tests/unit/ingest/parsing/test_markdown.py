@@ -12,9 +12,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from rag_assets.ingest.parsing.markdown import parse_markdown
-from rag_assets.ingest.parsing.media_types import MDX
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.registry import parse
 
 LINES = [
     "# one", "## two ##", "####### seven", "#", "===", "---", "- item", "1. item", "  inner",
@@ -24,7 +22,7 @@ LINES = [
 documents = st.lists(
     st.tuples(st.sampled_from(LINES), st.sampled_from(["\n", "\n", "\r\n", "\r"])), max_size=12
 ).map(lambda lines: "".join(line + end for line, end in lines))
-wild = st.text(alphabet=st.sampled_from("#-=`~|>*+<!%: \t\r\n\x0c1.ab"), max_size=80)
+wild = st.text(alphabet=st.sampled_from("#-=`~|>*+<!: \t\r\n\x0c1.ab"), max_size=80)
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
@@ -51,11 +49,7 @@ def covered(parsed: ParsedText) -> bool:
 @given(st.one_of(documents, wild))
 def test_blocks_are_ordered_and_cover_all_but_white_space(text: str) -> None:
     parsed = parse_markdown(text)
-    assert len(parsed.text) == len(text)
-    assert len(parsed.text.encode()) == len(text.encode())
-    assert all(
-        now == before or now.isspace() for now, before in zip(parsed.text, text, strict=True)
-    )
+    assert parsed.text == text
     assert covered(parsed)
     for block in parsed.blocks:
         assert (block.kind == "heading") == (1 <= block.level <= 6)
@@ -119,6 +113,7 @@ lazy
         ("list", "1. x"),
         ("table", "| a | b |\n|---|:-:|\n| 1 | 2 |"),
         ("code", "```sh\n# no heading\n```"),
+        ("paragraph", "<!--\n# hidden\n\n-->"),
         ("code", "    indented"),
         ("paragraph", "> # quoted"),
     ]
@@ -228,13 +223,6 @@ def test_the_title(text: str, title: str | None) -> None:
         "```\n" * 120_000,
         "<!--\n" * 200_000,
         "<!-- a -->\n" * 50_000,
-        "a <!-- " * 100_000,
-        "a <!-- b --> " * 50_000,
-        "- `a ``b <!-- c\n" * 50_000,
-        "a %%b " * 100_000,
-        "%% a\n" * 100_000,
-        "<!-- a -->\n" + "".join("`" * i + " " for i in range(1_400)),
-        "![](data:a/a;" * 50_000,
         "---\ntitle: [" + "[" * 100_000 + "\n---\n",
         "- a\n" * 250_000,
         "a\n---\n" * 60_000,
@@ -242,7 +230,7 @@ def test_the_title(text: str, title: str | None) -> None:
         "".join(">" * i + " a\n" for i in range(1_400)),
         "".join(f"{'#' * (i % 6 + 1)} heading {i}\n\ntext\n\n" for i in range(40_000)),
     ],
-    ids=range(23),
+    ids=range(16),
 )
 def test_time_is_linear(text: str) -> None:
     started = time.process_time()
@@ -310,67 +298,3 @@ def test_text_between_thematic_breaks_is_not_front_matter(first: str) -> None:
 )  # fmt: skip
 def test_settings_are_front_matter(settings: str) -> None:
     assert kinds(f"{settings}\ntext")[0] == ("front_matter", settings)
-
-
-@pytest.mark.parametrize(
-    ("text", "visible"),
-    [
-        ("A <!-- x --> b", "A b"),
-        ("<!-- x -->\nText", "Text"),
-        ("<!-- x\n\ny --> Text", "Text"),
-        ("# Title <!-- {#x} -->\n\nText", "# Title Text"),
-        ("- a <!-- x -->\n- b\n\n  <!-- y -->", "- a - b"),
-        ("| a <!-- x --> | b |\n|---|---|\n| 1 | <!-- y -->2 |", "| a | b | |---|---| | 1 | 2 |"),
-        ("> Zitat <!-- x -->", "> Zitat"),
-        ("`a` <!-- x --> `b`", "`a` `b`"),
-        ("C:\\ \\` <!-- x --> \\`", "C:\\ \\` \\`"),
-        ("- one `\n- two <!-- x -->\n- three `", "- one ` - two - three `"),
-        ("Äh <!-- ✓ geheim 🔒 é --> ja", "Äh ja"),
-        ("a %%x%% b\n\n%% x %%", "a b"),
-        ("%%\nx\n\n```\nx\n```\n%%\nText", "Text"),
-        ("![Teich](data:image/png;base64," + "x/" * 5_000 + ") Text", "![Teich]( ) Text"),
-        ("[a]: <data:image/svg+xml;charset=utf-8;base64," + "x" * 99 + ">", "[a]: < >"),
-        ('<img alt="A" src="data:image/gif,' + "x" * 99 + '">', '<img alt="A" src=" ">'),
-    ],
-)
-def test_comments_and_embedded_files_become_blanks(text: str, visible: str) -> None:
-    parsed = parse_markdown(text)
-    assert " ".join(parsed.text.split()) == visible
-    assert len(parsed.text) == len(text)
-    assert len(parsed.text.encode()) == len(text.encode())
-    assert parsed.text.count("\n") == text.count("\n")
-    assert not any("x" in name for block in parsed.blocks for name in block.heading_path)
-    assert covered(parsed)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "`<!-- x -->` and `` ` <!-- x --> ` ``",
-        "```html\n<!-- x -->\n```",
-        "    <!-- x -->",
-        "- a\n\n  ```html\n  <!-- x -->\n\n  <!-- y -->\n  ```\n- b",
-        "> ~~~\n> <!-- x -->\n> ~~~",
-        "An <!-- unclosed remark",
-        "\\<!-- x -->",
-        "100%% of 50%% and %d%%",
-        "%%time\ncell\n%%bash\ncell",
-        "%% Section 1\ntext\n\n%% Section 2",
-        "A `data:image/png;base64," + "x" * 99 + "` in code, and data:text/plain,short in text",
-        "{/* only MDX */}",
-    ],
-)
-def test_code_and_text_like_comments_are_kept(text: str) -> None:
-    assert parse_markdown(text).text == text
-
-
-def test_text_behind_a_comment_is_not_indented() -> None:
-    text = "<!-- x --> A remark\n\n- a\n  <!-- x -->   b\n"
-    assert [kind for kind, _ in kinds(text)] == ["paragraph", "list"]
-
-
-def test_comments_of_mdx_become_blanks() -> None:
-    source = "# A\n\nText {/* x */} more.\n\n{/*\nx\n\n*/}\n\n`{/* code */}` <!-- x --> %%a%%\n"
-    parsed = parse(source.encode(), MDX)
-    assert parsed.text.split() == ["#", "A", "Text", "more.", "`{/*", "code", "*/}`", "%%a%%"]
-    assert len(parsed.text) == len(source)
