@@ -247,20 +247,22 @@ def run(arguments: Sequence[str]) -> int:
         print_error(stopped, as_json=as_json)
         return 130
     except Exception as error:
-        if os.environ.get("RAG_ASSETS_DEBUG"):
+        if isinstance(error, UnicodeEncodeError) and not _is_utf8(arguments):
+            shown: RagAssetsError = ConfigurationError(
+                "an argument of the command is not UTF-8",
+                hint="use a terminal whose encoding is UTF-8, or convert the argument",
+            )
+        elif os.environ.get("RAG_ASSETS_DEBUG"):
             raise
-        print_error(_build_unexpected(error, arguments), as_json=as_json)
+        else:
+            shown = _build_unexpected(error)
+        print_error(shown, as_json=as_json)
         return 1
     return int(not result if isinstance(result, bool) else result or 0)
 
 
-def _build_unexpected(error: Exception, arguments: Sequence[str]) -> RagAssetsError:
+def _build_unexpected(error: Exception) -> RagAssetsError:
     """Return the error to show instead of one that no code has foreseen."""
-    if isinstance(error, UnicodeEncodeError) and not _is_utf8(arguments):
-        return ConfigurationError(
-            "an argument of the command is not UTF-8",
-            hint="use a terminal whose encoding is UTF-8, or convert the argument",
-        )
     # The message may quote a document or a key, so only type and location are shown.
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return RagAssetsError(
