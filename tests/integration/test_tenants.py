@@ -134,20 +134,22 @@ def test_a_tenant_missing_from_the_file_is_disabled_not_purged(
     assert driver.sync("unlisted")["embedded"] == 0
 
 
-@pytest.mark.parametrize("text", [None, "", "# tenants\n"])
+@pytest.mark.parametrize(
+    ("name", "text"), [("unmounted", None), ("emptied", ""), ("commented-out", "# tenants\n")]
+)
 def test_reconcile_tenants_file_without_content_disables_no_tenant(
-    shared_installation: Installation, text: str | None
+    shared_installation: Installation, name: str, text: str | None
 ) -> None:
-    shared_installation.add_tenant("mounted", **FAST)
+    shared_installation.add_tenant(name, **FAST)
     path = shared_installation.home / "tenants.yaml"
     before = path.read_text()
-    assert shared_installation.session().catalog.tenants.get("mounted").state == "ACTIVE"
+    assert shared_installation.session().catalog.tenants.get(name).state == "ACTIVE"
     try:
         if text is None:
             path.unlink()
         else:
             path.write_text(text)
-        refused = shared_installation.command("sync", "mounted")
+        refused = shared_installation.command("sync", name)
         assert refused.code == 1
         assert f"{path} is missing or has no content" in refused.err
         assert "`tenants: []`" in refused.err
@@ -156,7 +158,7 @@ def test_reconcile_tenants_file_without_content_disables_no_tenant(
         assert path.exists() is (text is not None)
     finally:
         path.write_text(before)
-    assert shared_installation.session().catalog.tenants.get("mounted").state == "ACTIVE"
+    assert shared_installation.session().catalog.tenants.get(name).state == "ACTIVE"
 
 
 def test_documents_past_their_retention_are_pruned_until_they_change(
