@@ -54,5 +54,6 @@ def contained(answer: object, present: object) -> object:
             return present
         return [contained(*both) for both in zip(answer, present, strict=True)]
     if isinstance(answer, float) and isinstance(present, float):
-        return answer if present == pytest.approx(answer, abs=1e-4) else present
+        # The local model's vectors of a question differ by up to 0.01 between processors.
+        return answer if present == pytest.approx(answer, abs=0.02) else present
     return present
