@@ -41,17 +41,22 @@ _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 _MAX_RECALLS = 5
 
 
-def compute_candidate_count(limit: int, factor: int = 1) -> int:
-    """Return how many candidates to rank, in each ranking, for a number of hits."""
-    count = 2 * limit + _OVERFETCH
+def compute_candidate_count(limit: int, factor: int = 1, *, least: int = 0) -> int:
+    """Return how many candidates to rank, in each ranking, for a number of hits.
+
+    Args:
+        factor: multiple of the first number, up to 1,000 candidates.
+        least: minimum of the first number.
+    """
+    count = max(2 * limit + _OVERFETCH, least)
     return max(count, min(factor * count, _MAX_CANDIDATES))
 
 
 def _count_candidates(progress: SearchProgress) -> int:
     """Return how many candidates of each ranking a search needs."""
     search = progress.search
-    count = compute_candidate_count(search.depth, progress.fetch_factor)
-    return max(count, _MIN_CANDIDATES_BY_FILE) if search.tenant.reads_facts else count
+    least = _MIN_CANDIDATES_BY_FILE if search.tenant.reads_facts else 0
+    return compute_candidate_count(search.depth, progress.fetch_factor, least=least)
 
 
 def compute_recall_limit(progress: SearchProgress) -> int:

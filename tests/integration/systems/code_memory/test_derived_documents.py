@@ -478,6 +478,29 @@ def test_hits_that_take_the_places_of_merged_ones_name_all_paths_as_well(
     assert {copy.uri, *copy.also} == {f"repo/copies/{number}.md" for number in range(COPIES)}
 
 
+def test_other_texts_are_found_behind_more_copies_than_are_ranked_at_first(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "derived-copies"
+    root = shared_installation.home.parent / "sources" / tenant
+    copies = {f"copies/{number}.md": "The sluice gate opens.\n" for number in range(230)}
+    padding = " ".join(f"word{number}" for number in range(60))
+    others = {f"{name}.md": f"A sluice of the {name} and a gate. {padding}\n" for name in "abcde"}
+    write(root, copies | others)
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[{"name": "repo", "root": str(root), "include": ["**/*.md"]}],
+    )
+    driver.sync(tenant)
+    answer = asked(driver, tenant, "how does the sluice gate open", top_k=5, mode="text")
+    assert len(answer.hits) == 5
+    assert len({hit.text for hit in answer.hits}) == 5
+
+
 def events(driver: Driver, tenant: str, kind: EventKind) -> list[Mapping[str, Any]]:
     found = driver.session.catalog.events.latest(tenant, kind=kind, limit=1_000)
     return [event.payload for event in found]
