@@ -294,7 +294,7 @@ def _read_rows(
     _repeat_merged(sheet, rows, limits)
     shown = [row for n, row in enumerate(rows, first_row + 1) if n not in layout.hidden_rows]
     used = [
-        column not in layout.hidden_columns and any(cells)
+        not layout.is_hidden_column(column) and any(cells)
         for column, cells in enumerate(zip(*shown, strict=True), first_column + 1)
     ]
     kept: dict[int, list[str]] = {}
@@ -312,12 +312,18 @@ class _Layout:
 
     Attributes:
         styles: index of the style of each cell between the first and the last, row by row.
-        hidden_rows, hidden_columns: their numbers, from 1.
+        hidden_rows: numbers of the hidden rows, from 1.
+        hidden_columns: 1 at the number of each hidden column, from 1. Unlike a set, it is fast for
+            any number of overlapping ranges.
     """
 
     styles: array[int]
     hidden_rows: set[int] = field(default_factory=set)
-    hidden_columns: set[int] = field(default_factory=set)
+    hidden_columns: bytearray = field(default_factory=lambda: bytearray(_MAX_COLUMNS + 1))
+
+    def is_hidden_column(self, number: int) -> bool:
+        """Return whether a column is hidden; damaged sheets may have columns beyond the last."""
+        return number <= _MAX_COLUMNS and self.hidden_columns[number] == 1
 
 
 def _read_layout(sheet: CalamineSheet, content: bytes) -> _Layout:
@@ -339,8 +345,9 @@ def _read_layout(sheet: CalamineSheet, content: bytes) -> _Layout:
             if is_hidden:
                 layout.hidden_rows.add(row)
         elif is_hidden:
+            first = _parse_digits(values.get(b"min", b""))
             last = min(_parse_digits(values.get(b"max", b"")), _MAX_COLUMNS)
-            layout.hidden_columns.update(range(_parse_digits(values.get(b"min", b"")), last + 1))
+            layout.hidden_columns[first : last + 1] = b"\1" * (last + 1 - first)
     return layout
 
 

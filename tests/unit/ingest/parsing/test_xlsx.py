@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from datetime import date, datetime, time
+from time import process_time
 from typing import Any
 
 import pytest
@@ -161,6 +163,30 @@ def test_hidden_rows_and_columns_are_left_out() -> None:
     result = parse(workbook(build))
     assert [text for _, text in lines(result)] == ["Plan", "Week | Remark", "49 | x", "51 | z"]
     assert [b.row for b in result.blocks] == [None, 3, 4, 6]
+
+
+def edited_sheet(old: bytes, new: bytes) -> bytes:
+    """Return a workbook whose XML contains `new` in place of `old`."""
+    source = zipfile.ZipFile(io.BytesIO(sheet(["Name", "Salary"], ["Anna", 7])))
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as copy:
+        for name in source.namelist():
+            copy.writestr(name, source.read(name).replace(old, new))
+    return target.getvalue()
+
+
+def test_many_overlapping_ranges_of_hidden_columns_take_little_time() -> None:
+    ranges = b'<col min="2" max="16384" hidden="1"/>' * 50_000
+    data = edited_sheet(b"<sheetData>", b"<cols>" + ranges + b"</cols><sheetData>")
+    started = process_time()
+    assert [text for _, text in lines(parse(data))] == ["Plan", "Name", "Anna"]
+    assert process_time() - started < 10, "a second, and half a minute if each range is walked"
+
+
+@pytest.mark.parametrize("reference", [b"XFD1", b"XFE1", b"ZZZ1", b"AAAA1"])
+def test_a_cell_beyond_the_last_column_is_read(reference: bytes) -> None:
+    data = edited_sheet(b'r="B1"', b'r="' + reference + b'"')
+    assert lines(parse(data))[-1] == ("row", "Anna | 7")
 
 
 def test_a_sheet_with_hidden_rows_only_is_left_out() -> None:
