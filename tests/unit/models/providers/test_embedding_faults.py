@@ -232,6 +232,10 @@ def each(**fields: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda rows: [{**row, **fields} for row in rows]
 
 
+def without(field: str) -> Callable[[list[Any]], list[Any]]:
+    return lambda rows: [{k: v for k, v in row.items() if k != field} for row in rows]
+
+
 NAN = float("nan")
 SPOILT = {
     "one vector too few": openai_or_gemini(lambda rows: rows[:-1], lambda rows: rows[:-1]),
@@ -245,6 +249,7 @@ SPOILT = {
         each(embedding=[10**400] * 768), each(values=[10**400] * 768)
     ),
     "no vector": openai_or_gemini(each(embedding=None), each(values=None)),
+    "no field for the vector": openai_or_gemini(without("embedding"), without("values")),
     "words": openai_or_gemini(each(embedding=["a"] * 768), each(values=["a"] * 768)),
     "cut off": lambda answer: json.dumps(answer).encode()[:-40],
     "a page": lambda answer: b"<html>Welcome to the hotel's wifi</html>",
