@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -120,6 +120,8 @@ _MAX_RAISED_SIZE = 0.85
 _MIN_RISE = 0.2
 _MAX_GAP = 0.35
 _MAX_NOTE_SIZE = 0.95
+_MAX_MARKS = 1_000
+"""Maximum raised numbers of a page; each is searched in the text of the page."""
 
 
 def may_have_raised_numbers(pieces: Sequence[Piece]) -> bool:
@@ -145,39 +147,41 @@ def _find_raised_numbers(
     number is a note's if it is a link, or if a smaller line below it starts with the number, or if
     it follows a word or punctuation.
     """
-    characters = _read_characters(text_page)
-    text = "".join(characters)
-    visible: list[int] = []  # indexes in the text
+    text = "".join(_read_characters(text_page))
+    visible = [index for index, character in enumerate(text) if not character.isspace()]
     notes = [(m[1], _get_box(text_page, m.start(1))) for m in _FIRST_NUMBER.finditer(text)]
     marks: list[tuple[int | None, str]] = []
     end = 0
-    for start, character in enumerate(text):
-        if character.isspace():
+    for offset, (last, start) in enumerate(pairwise(visible), start=1):
+        if start < end or text[start - 1] == " " or not _RAISED.match(text, start):
             continue
-        if start >= end and visible and text[start - 1] != " " and _RAISED.match(text, start):
-            base, box = _get_box(text_page, visible[-1]), _get_box(text_page, start)
-            if _is_raised(box, base):
-                end = start + 1
-                while (
-                    end < len(text)
-                    and text[end] in _RAISED_CHARACTERS
-                    and _is_raised(
-                        _get_box(text_page, end), base, after=_get_box(text_page, end - 1)
-                    )
-                ):
-                    end += 1
-                raised = text[start:end].rstrip(",")
-                before = text[: visible[-1] + 1]
-                is_note = _is_link(page, box) or any(
-                    number == raised
-                    and note.top < box.bottom
-                    and _get_height(note) <= _MAX_NOTE_SIZE * _get_height(base)
-                    for number, note in notes
-                )
-                if mark := _get_mark(before, raised, is_note=is_note):
-                    marks.append((len(visible), mark))
-        visible.append(start)
+        base, box = _get_box(text_page, last), _get_box(text_page, start)
+        end = _find_raised_end(text_page, text, start, base)
+        raised = text[start:end].rstrip(",")
+        if not raised:
+            continue
+        is_note = _is_link(page, box) or any(
+            number == raised
+            and note.top < box.bottom
+            and _get_height(note) <= _MAX_NOTE_SIZE * _get_height(base)
+            for number, note in notes
+        )
+        if mark := _get_mark(text[: last + 1], raised, is_note=is_note):
+            marks.append((offset, mark))
+        if len(marks) == _MAX_MARKS:
+            break
     return "".join(text[index] for index in visible), marks
+
+
+def _find_raised_end(text_page: PdfTextPage, text: str, start: int, base: FS_RECTF) -> int:
+    """Return the end of the raised number at `start`; `start` itself if no number is raised."""
+    end, after = start, base
+    while end < len(text) and (end == start or text[end] in _RAISED_CHARACTERS):
+        box = _get_box(text_page, end)
+        if not _is_raised(box, base, after):
+            break
+        end, after = end + 1, box
+    return end
 
 
 def _get_mark(before: str, raised: str, *, is_note: bool) -> str:
@@ -214,10 +218,14 @@ def _get_height(box: FS_RECTF) -> float:
     return float(box.top - box.bottom)
 
 
-def _is_raised(box: FS_RECTF, base: FS_RECTF, after: FS_RECTF | None = None) -> bool:
-    """Return whether a character is smaller and higher than the base, and close to its end."""
+def _is_raised(box: FS_RECTF, base: FS_RECTF, after: FS_RECTF) -> bool:
+    """Return whether a character is smaller and higher than the base, and close to the last one.
+
+    Args:
+        after: the box of the character before it, which may be the base.
+    """
     height = _get_height(base)
-    gap = box.left - (after or base).right
+    gap = box.left - after.right
     return (
         0 < _get_height(box) <= _MAX_RAISED_SIZE * height
         and _MIN_RISE * height <= box.bottom - base.bottom < height

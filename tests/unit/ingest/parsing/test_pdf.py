@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, DocumentRejected
@@ -226,6 +228,15 @@ def test_raised_numbers_are_separated_from_the_text_before_them(
     parts: list[str], text: str
 ) -> None:
     assert parsed(pdfs.raised([parts])).text == text
+
+
+@pytest.mark.no_cover
+@pytest.mark.slow
+def test_thousands_of_raised_numbers_on_a_page_take_little_time() -> None:
+    data = pdfs.raised([["10", "6"] * 100] * 400)
+    started = process_time()
+    parsed(data)
+    assert process_time() - started < 10, "two seconds, and half a minute if all are marked"
 
 
 def test_raised_number_of_a_link_or_footnote_is_no_power() -> None:
