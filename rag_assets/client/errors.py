@@ -31,7 +31,7 @@ class ClientError(RagAssetsError):
 
 
 class NotSent(ClientError):
-    """The request was not sent: a value in it has no form in JSON, UTF-8 or a header."""
+    """The request was not sent: JSON, UTF-8 or a header cannot represent one of its values."""
 
 
 class NotReached(ClientError):

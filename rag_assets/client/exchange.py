@@ -64,7 +64,7 @@ def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
 T = TypeVar("T")
 
 FAILURES = (httpx2.TransportError, httpx2.InvalidURL, ValueError)
-"""Errors raised when a request gets no answer; a ValueError if JSON or UTF-8 has no such value."""
+"""Errors raised when a request gets no answer; ValueError if it cannot be encoded."""
 
 _CONNECT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2

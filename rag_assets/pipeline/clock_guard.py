@@ -1,14 +1,15 @@
 """Decide whether the clock can be trusted, so that data may be deleted because of its age.
 
 A wrong clock would delete data that cannot be restored: uploads, pushed records, the history of
-searches. So the catalog keeps the latest trusted time. The current time is also trusted
+searches. So the catalog keeps the latest trusted time. The current time is doubted
 
-- if it is at most a day later than the latest trusted time, or
-- if the machine has not been restarted since then, and its clock has advanced by as much as its
-  uptime.
+- if it differs from the time of Postgres by more than an hour,
+- if it is more than an hour before the latest trusted time, or
+- if it is more than a day after the latest trusted time, unless the machine has not been restarted
+  since then and its clock has advanced by as much as its uptime.
 
-Otherwise nothing is deleted because of its age until a person accepts the current time with
-`rag-assets installation accept-clock`. A clock that becomes right again is trusted again. Searching
+While it is doubted, no data is deleted because of its age until a person accepts the current time
+with `rag-assets installation accept-clock`. A clock that becomes right again is trusted. Searching
 and indexing continue in the meantime.
 """
 

@@ -123,7 +123,7 @@ def _collect(node: _Element, inline: Inline) -> None:
 
 
 def _get_separator(node: _Element, inline: Inline) -> str:
-    """Return "^" before a power, "/" before a denominator, and otherwise nothing."""
+    """Return "^" before a power, "/" before a denominator, and "" before any other node."""
     if node.tag == _DENOMINATOR:
         return "/"
     if node.tag == _RUN:
@@ -232,7 +232,7 @@ class Style:
 
 
 class Styles:
-    """The styles of a document; no styles if the document has no part for them."""
+    """The styles of a document, by id."""
 
     def __init__(self, root: _Element | None) -> None:
         styles = [] if root is None else root.iter(f"{W}style")

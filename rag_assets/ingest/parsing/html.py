@@ -1,7 +1,7 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
 Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted.
-What a reader can unfold or choose by a tab is read. If a page has exactly one <main>, everything
+Collapsed sections and the panels of all tabs are read. If a page has exactly one <main>, everything
 around it is omitted too. No resource of a page is fetched.
 """
 
@@ -165,7 +165,7 @@ def _get_separator(element: _Element, before: list[str]) -> str:
     """Return what an inline element needs before it, so that no two numbers become one.
 
     This is "^" before a power, "/" before a denominator, a blank before the number of a note (a
-    link), and otherwise nothing.
+    link), and "" before any other element.
     """
     above = element.getparent()
     if above is not None and above.tag == "mfrac":

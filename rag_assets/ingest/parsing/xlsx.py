@@ -1,9 +1,9 @@
 """XLSX: each sheet is a section, its header a heading above its rows, each row a block.
 
 calamine reads the last computed values of the cells, without formulas and macros. It gets a copy
-of the workbook that contains only sheets, styles and texts. It does not tell number formats, hidden
-rows and columns, and formulas without a value, so these are read from the XML of the sheets. Hidden
-sheets, rows and columns are omitted.
+of the workbook that contains only sheets, styles and texts. It does not report number formats,
+hidden rows and columns, and formulas without a value, so these are read from the XML of the sheets.
+Hidden sheets, rows and columns are omitted.
 """
 
 from __future__ import annotations
