@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 import math
 import uuid
@@ -301,22 +302,24 @@ def _find_failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed
             if data.user_failure_data is not None and data.user_failure_data.description:
                 return _parse_failure(data.user_failure_data.description)
             if data.error is not None:
-                return _parse_failure(_find_root_message(data.error))
+                return _parse_failure(describe_root_error(data.error))
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         if error is not None:
-            return _parse_failure(_find_root_message(error))
+            return _parse_failure(describe_root_error(error))
     return RunFailed(
         f"the run of {job_name} failed", hint=f"open run {result.run_id} in Dagster's UI"
     )
 
 
-def _find_root_message(error: Any) -> str:
+def describe_root_error(error: Any) -> str:
+    """Return the message of the error that caused others; of an unexpected one, also its type."""
     while error.cause is not None:
         error = error.cause
-    message = str(error.message).strip()
     name = error.cls_name or ""
-    return message.removeprefix(f"dagster._core.definitions.events.{name}: ").split(": ", 1)[-1]
+    message = str(error.message).strip().removeprefix(f"dagster._core.definitions.events.{name}: ")
+    text = message.split(": ", 1)[-1]
+    return f"unexpected {name}: {text}" if hasattr(builtins, name) else text
 
 
 def _parse_failure(description: str) -> RunFailed:

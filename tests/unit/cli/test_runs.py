@@ -1,4 +1,4 @@
-"""Dagster's metadata of every kind is converted to plain JSON values."""
+"""Metadata of Dagster as plain JSON values, and errors of failed steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rag_assets.cli.runs import convert_metadata
+from rag_assets.cli.runs import convert_metadata, describe_root_error
 
 NO_NUMBERS = [float("nan"), float("inf"), float("-inf")]
 TABLE = dg.MetadataValue.table(
@@ -49,3 +49,24 @@ def test_values_without_json_form_are_text() -> None:
     )
     assert "chunks" in json.dumps(found, allow_nan=False)
     assert "what" in json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("raised", "text"),
+    [
+        (KeyError("a1b2"), "unexpected KeyError: 'a1b2'"),
+        (dg.Failure("the source is empty"), "the source is empty"),
+    ],
+)
+def test_an_unexpected_error_of_a_step_is_shown_with_its_type(raised: Exception, text: str) -> None:
+    @dg.op
+    def fails() -> None:
+        raise raised
+
+    @dg.job
+    def one() -> None:
+        fails()
+
+    result = one.execute_in_process(raise_on_error=False)
+    [event] = [event for event in result.all_events if event.is_step_failure]
+    assert describe_root_error(event.step_failure_data.error) == text
