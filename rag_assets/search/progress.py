@@ -279,7 +279,6 @@ class WalkResult:
 
     ids: frozenset[str]
     paths: tuple[tuple[str, ...], ...]
-    complete: bool = True
     alone: bool = False
     leading: tuple[str, ...] = ()
 

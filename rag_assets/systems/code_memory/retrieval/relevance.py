@@ -160,13 +160,12 @@ class Neighbourhood(NamedTuple):
 
     Attributes:
         neighbours: the nodes to which relevance flows, those with the greatest shares first.
-        size: number of relations in both directions; a lower bound if `is_cut`.
-        is_cut: whether the node has too many relations to read, and therefore no neighbours.
+        size: number of relations in both directions; a lower bound if the node has too many to
+            read, and therefore no neighbours.
     """
 
     neighbours: Sequence[Neighbour]
     size: int
-    is_cut: bool
 
 
 def compute_specificity(name: str, neighbourhood: Neighbourhood) -> float:
@@ -194,8 +193,8 @@ class Neighbourhoods:
 
     def read(
         self, view: RelationView, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
-    ) -> tuple[dict[NodeKey, Neighbourhood], bool]:
-        """Return the neighbourhoods of nodes, and whether a limit cut any of them.
+    ) -> dict[NodeKey, Neighbourhood]:
+        """Return the neighbourhoods of nodes.
 
         Args:
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
@@ -211,8 +210,7 @@ class Neighbourhoods:
             fresh = _read_neighbourhoods(view, missing, nodes)
             known |= fresh
             self._add_to_cache(fresh)
-        is_cut = any(neighbourhood.is_cut for neighbourhood in known.values())
-        return {key: neighbourhood for (key, _), neighbourhood in known.items()}, is_cut
+        return {key: neighbourhood for (key, _), neighbourhood in known.items()}
 
     def _add_to_cache(self, fresh: Mapping[_NodeAndFile, Neighbourhood]) -> None:
         size = sum(len(neighbourhood.neighbours) + 1 for neighbourhood in fresh.values())
@@ -302,7 +300,7 @@ def _build_neighbourhood(
             ordered.append((-share, (edge.document_id, edge.position), neighbour))
     ordered.sort(key=lambda one: one[:2])
     size = _MOST_EDGES if is_cut else len(edges)
-    return Neighbourhood([neighbour for _, _, neighbour in ordered], size, is_cut)
+    return Neighbourhood([neighbour for _, _, neighbour in ordered], size)
 
 
 def _count_relations(
@@ -367,12 +365,10 @@ class Flow:
         nodes: the reached nodes, the most relevant first.
         stating_documents: relevance of documents that state relations of these nodes (a decision, a
             bug, a change by a run), by document id.
-        complete: whether no limit cut the result.
     """
 
     nodes: tuple[ReachedNode, ...] = ()
     stating_documents: Mapping[str, float] = field(default_factory=dict)
-    complete: bool = True
 
 
 def flow_from_names(
@@ -434,7 +430,6 @@ class _Spread:
     nodes: dict[NodeKey, Node]
     paths: dict[NodeKey, tuple[str, ...]] = field(default_factory=dict)
     stating_documents: dict[str, float] = field(default_factory=dict)
-    complete: bool = True
 
     def __post_init__(self) -> None:
         self.paths = {key: (key[1],) for key in self.scores}
@@ -443,8 +438,7 @@ class _Spread:
         self, keys: Sequence[NodeKey]
     ) -> tuple[dict[NodeKey, Neighbourhood], dict[NodeKey, NodeKey]]:
         """Return the neighbourhoods of nodes and, by file, the node for which its edges count."""
-        found, is_cut = self.neighbourhoods.read(self.view, keys, self.nodes)
-        self.complete = self.complete and not is_cut
+        found = self.neighbourhoods.read(self.view, keys, self.nodes)
         return found, find_defining_files(keys, self.nodes)
 
     def _record_stating_document(self, neighbour: Neighbour, score: float) -> None:
@@ -487,7 +481,6 @@ class _SpreadFromNames(_Spread):
     ) -> list[NodeKey]:
         room = MOST_NODES - len(self.scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
-        self.complete = self.complete and len(ordered) <= room
         kept = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED]
         for key in kept:
             self.scores[key] = new[key]
@@ -507,7 +500,7 @@ class _SpreadFromNames(_Spread):
         nodes.sort(key=lambda one: (len(one.path) > 1, -one.score, one.node.name))
         defining = {one.node.document_id for one in nodes}
         stating = {id_: s for id_, s in self.stating_documents.items() if id_ not in defining}
-        return Flow(tuple(nodes), stating, self.complete)
+        return Flow(tuple(nodes), stating)
 
 
 @dataclass(slots=True)
@@ -556,7 +549,7 @@ class _SpreadFromResults(_Spread):
             for key, gain in self.gained.items()
         ]
         nodes.sort(key=lambda one: (-one.score, one.node.name))
-        return Flow(tuple(nodes), self.stating_documents, self.complete)
+        return Flow(tuple(nodes), self.stating_documents)
 
     def _remember_path(
         self, start: NodeKey, end: NodeKey, neighbour: Neighbour, gain: float

@@ -200,7 +200,7 @@ class ExpandStep(TrustedStep):
             )
         flow = related.flow
         paths = tuple(one.path for one in flow.nodes if len(one.path) > 1)
-        walked = WalkResult(frozenset(), paths, flow.complete) if flow.nodes else None
+        walked = WalkResult(frozenset(), paths) if flow.nodes else None
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]
         return replace(progress, walk=walked, rankings=[*counted, Ranking("walk", arrangement)])

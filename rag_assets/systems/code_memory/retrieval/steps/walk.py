@@ -262,7 +262,6 @@ class WalkStep(TrustedStep):
             # If the request sets a threshold, it applies to these hits too.
             ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
             paths=tuple(one.path for one in found.nodes if len(one.path) > 1),
-            complete=found.complete,
             alone=chosen is not None and request.mode is None and request.min_score is None,
             leading=tuple(one.id for one in leading),
         )
@@ -356,7 +355,6 @@ def find_related_nodes(
     found = flow_from_names(
         view, neighbourhoods, seeds, start_nodes, depth=USUAL_STEPS, wanted=question.wanted_types
     )
-    found = replace(found, complete=found.complete and len(start_nodes) == len(nodes))
     return found, all(by_name)
 
 

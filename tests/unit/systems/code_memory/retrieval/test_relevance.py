@@ -151,7 +151,7 @@ def read_neighbourhoods(
     fake: FakeRelations, kept: Neighbourhoods, *names: str
 ) -> dict[str, Neighbourhood]:
     nodes = nodes_of(*names)
-    found, _ = kept.read(view_of(fake), [*nodes], nodes)
+    found = kept.read(view_of(fake), [*nodes], nodes)
     return {key[1]: one for key, one in found.items()}
 
 
@@ -253,7 +253,7 @@ def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
     nodes = nodes_of("A") | {("r", "A::a"): build_node(symbol("A"))}
     for order in ([("r", "A"), ("r", "A::a")], [("r", "A::a"), ("r", "A")]):
         kept = Neighbourhoods()
-        found, _ = kept.read(view_of(fake), order, nodes)
+        found = kept.read(view_of(fake), order, nodes)
         first, second = (found[key] for key in order)
         assert ("r", "R") in {neighbour.key for neighbour in first.neighbours}
         assert ("r", "R") not in {neighbour.key for neighbour in second.neighbours}
