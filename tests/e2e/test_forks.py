@@ -91,4 +91,4 @@ def test_a_run_is_terminated_from_the_ui(daemon: Daemon, tmp_path: Path) -> None
     assert daemon.ended(terminated[0]).dagster_run.status is dg.DagsterRunStatus.CANCELED
     assert daemon.installation.cli("tenants", "disable", "endless").code == 0
     daemon.idle("endless")
-    assert not daemon.catalog.lock.is_held("endless")
+    wait_for(lambda: not daemon.catalog.lock.is_held("endless"), PATIENCE, "the lock is free")
