@@ -67,16 +67,19 @@ _MARKED: Final = re.compile(rf"[\u0900-\u0dff{SOUTHEAST_ASIAN}]")
 _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|dell|all|nell|dall|sull)['’](?=\w)")
 
 
-def remove_common_words(query: str) -> str:
-    """Return a query without the common words of its language; unchanged if all are common.
+def find_significant_words(query: str) -> list[tuple[int, str]]:
+    """Return the words of a query that are not common in its language, with their positions.
 
     Documents seldom contain questions. So a ranking by words would count `what` and `how` as rare
-    and therefore important. A word in capitals, such as IT or US, is kept as a name.
+    and therefore important. A word in capitals, such as IT or US, is kept as a name. If all words
+    are common, all are kept.
     """
-    words = _list_words(query)
-    common = STOP_WORDS[_find_dominant_language(words) or "en"]
-    significant = [word for word in words if _is_name(word) or _normalize(word) not in common]
-    return " ".join(significant) or query
+    words = [*enumerate(_list_words(query))]
+    common = STOP_WORDS[_find_dominant_language([word for _, word in words]) or "en"]
+    significant = [
+        (at, word) for at, word in words if _is_name(word) or _normalize(word) not in common
+    ]
+    return significant or words
 
 
 def find_sentence_language(query: str) -> str | None:

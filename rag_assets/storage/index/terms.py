@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from rag_assets.storage.index.common_words import (
     SOUTHEAST_ASIAN,
     find_prose_language,
-    remove_common_words,
+    find_significant_words,
 )
 
 TERMS_VERSION: Final = 3
@@ -374,7 +374,7 @@ MOST_CLAUSES: Final = 390
 Elasticsearch rejects a query with more clauses than its memory allows, which may be as few as
 1,024. Each filter is a clause, too.
 """
-MOST_TITLE_WORDS: Final = 140
+MOST_TITLE_WORDS: Final = 90
 """Maximum number of words searched in titles and headings; each of them takes two clauses."""
 MOST_WRITTEN_FIELDS: Final = 4
 """Maximum number of fields in which a word is searched as it is written."""
@@ -383,6 +383,16 @@ TITLE_WEIGHT: Final = 0.3
 
 All passages of a document share its title, so the title must not outweigh a passage's text.
 """
+PAIR_WEIGHT: Final = 0.3
+"""Weight of two adjacent words of a query that are also adjacent in a text, relative to the mean
+weight of both words. A passage with a phrase thus precedes passages with its words apart.
+
+Source: Metzler and Croft, A Markov Random Field Model for Term Dependencies (SIGIR 2005).
+"""
+MOST_PAIRS: Final = 100
+"""Maximum number of clauses for pairs of words."""
+_MAX_GAP: Final = 3
+"""Maximum number of common words between the words of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,11 +403,14 @@ class QueryWords:
         terms: words as `list_words` returns them, each with its number of occurrences in the query.
         title_words: words as they are searched in titles and headings, each with its parts in
             `terms`.
+        pairs: words of `terms` that follow each other, each pair with the number of common words
+            between them.
         analyses: the expected analyses of the entries.
     """
 
     terms: Mapping[str, int]
     title_words: Mapping[str, tuple[str, ...]]
+    pairs: Mapping[tuple[str, str], int]
     analyses: tuple[str, ...] = EVERY_ANALYSIS
 
     @property
@@ -433,24 +446,47 @@ class WeighedWord(NamedTuple):
     is_written: bool
 
 
+class WeighedPair(NamedTuple):
+    """Two adjacent words of a query, with their weight.
+
+    Attributes:
+        phrases: both words in each of their forms; only the best match counts.
+        gap: maximum number of terms between them.
+    """
+
+    weight: float
+    phrases: tuple[str, ...]
+    gap: int
+
+
 def parse_query_words(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
     """Return the words of a query without common words; a very long query is cut off."""
     return QueryWords(*_split_words(query), analyses)
 
 
 @lru_cache(maxsize=64)  # a search asks for the same words several times
-def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
+def _split_words(
+    query: str,
+) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]], Mapping[tuple[str, str], int]]:
     # A joiner within a word must not split it: the halves of Persian verbs are common words.
-    significant = remove_common_words(_UNTYPED.sub("", query))
-    distinct = dict.fromkeys(significant.split())
-    parts = {word: tuple(list_words(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
-    terms = Counter([*list_symbols(query), *list_words(significant)][:MOST_TERMS])
+    significant = [
+        (at, word, tuple(list_words(word)))
+        for at, word in find_significant_words(_UNTYPED.sub("", query))
+    ]
+    every = [part for _, _, parts in significant for part in parts]
+    terms = Counter([*list_symbols(query), *every][:MOST_TERMS])
+    distinct = {word: parts for _, word, parts in significant}
     written = {
-        word: those
-        for word, those in parts.items()
-        if those and not any(is_phrase(one) or is_sequence(one) for one in those)
+        word: parts
+        for word, parts in islice(distinct.items(), MOST_TITLE_WORDS)
+        if parts and not any(is_phrase(one) or is_sequence(one) for one in parts)
     }
-    return MappingProxyType(terms), MappingProxyType(written)
+    pairs = {
+        (left[-1], right[0]): end - begin - 1
+        for (begin, _, left), (end, _, right) in pairwise(significant)
+        if left and right and left[-1] != right[0] and end - begin - 1 <= _MAX_GAP
+    }
+    return MappingProxyType(terms), MappingProxyType(written), MappingProxyType(pairs)
 
 
 def weigh_words(
@@ -487,6 +523,33 @@ def weigh_words(
             weight = compute_rarity(entries, min(holders, entries))
             weighed[word] = WeighedWord(weight, searched, is_written)
     return weighed
+
+
+def weigh_pairs(words: QueryWords, weighed: Mapping[str, WeighedWord]) -> list[WeighedPair]:
+    """Return the pairs of a query's words that entries may contain, each with its weight.
+
+    Args:
+        weighed: the query's words that some entry contains (see `weigh_words`).
+    """
+    pairs: list[WeighedPair] = []
+    clauses = 0
+    for (left, right), gap in words.pairs.items():
+        if left not in weighed or right not in weighed:
+            continue
+        first, second = build_forms(left), build_forms(right)
+        phrases = tuple(
+            f"{one} {other}"
+            for one in weighed[left].forms
+            for other in weighed[right].forms
+            if first[one] & second[other]  # An entry has a single analysis.
+        )
+        clauses += len(phrases)
+        if clauses > MOST_PAIRS:
+            break
+        if phrases:
+            weight = PAIR_WEIGHT * (weighed[left].weight + weighed[right].weight) / 2
+            pairs.append(WeighedPair(weight, phrases, gap))
+    return pairs
 
 
 def list_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from rag_assets.storage.index.terms import (
     QueryWords,
     WeighedWord,
     list_analyses,
+    weigh_pairs,
     weigh_words,
 )
 
@@ -326,6 +327,10 @@ def build_words_search(
         if held:
             weight = TITLE_WEIGHT * max(held)
             clauses.append(_match_best(_build_interval(field, word, weight) for field in _TITLES))
+    clauses += [
+        _match_best(_build_interval(_TERMS, one, pair.weight, gap=pair.gap) for one in pair.phrases)
+        for pair in weigh_pairs(words, weights)
+    ]
     found = build_entries_query(owner, build_filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
@@ -354,10 +359,14 @@ def _build_word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str,
 
 
 def _build_interval(
-    field: str, phrase: str, weight: float, *, name: str | None = None
+    field: str, phrase: str, weight: float, *, gap: int = 0, name: str | None = None
 ) -> dict[str, Any]:
-    """Return a clause for entries with a phrase in a field, its words adjacent and in order."""
-    match = {"query": phrase, "ordered": True, "max_gaps": 0}
+    """Return a clause for entries with the words of a phrase in a field, in this order.
+
+    Args:
+        gap: maximum number of other words between them.
+    """
+    match = {"query": phrase, "ordered": True, "max_gaps": gap}
     named = {} if name is None else {"_name": name}
     return {"intervals": {field: {"match": match, "boost": weight, **named}}}
 

@@ -35,7 +35,13 @@ from rag_assets.storage.index.model import (
     entry_id,
     is_within,
 )
-from rag_assets.storage.index.terms import MARK, TITLE_WEIGHT, parse_query_words, weigh_words
+from rag_assets.storage.index.terms import (
+    MARK,
+    TITLE_WEIGHT,
+    parse_query_words,
+    weigh_pairs,
+    weigh_words,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +291,8 @@ def _holds_value(stored: Any, value: str | None) -> bool:
 def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
     """Return each row's word score, and how many of the query's words it contains."""
     words = parse_query_words(query)
-    terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
+    listed = {row.id: row.fields["terms"].split() for row in rows}
+    terms = {id_: Counter(those) for id_, those in listed.items()}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
     phrases = {one: _build_phrase_pattern(one) for one in (*words.phrases, *words.title_words)}
     weighed = weigh_words(
@@ -301,6 +308,8 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
             for analysis in words.marks
         },
     )
+
+    pairs = weigh_pairs(words, weighed)
 
     def times(row: Row, word: str, first: int = 0) -> int:
         return max(len(phrases[word].findall(text)) for text in written[row.id][first:])
@@ -326,13 +335,32 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
             * _saturate(times(row, word, 1))
             for word, parts in words.title_words.items()
         )
+        score += sum(
+            pair.weight
+            * _saturate(max(_count_pairs(listed[row.id], one, pair.gap) for one in pair.phrases))
+            for pair in pairs
+        )
         if score > 0:
             matched = sum(1 for word in words.terms if held.get(word))
             found[row.id] = score * row.fields["length_weight"], matched
     return found
 
 
-def _saturate(count: int) -> float:
+def _count_pairs(terms: Sequence[str], phrase: str, gap: int) -> float:
+    """Return how often two words follow each other; n words between them divide by n + 1."""
+    left, right = phrase.split(" ")
+    frequency, last = 0.0, None
+    for at, term in enumerate(terms):
+        if term == left:
+            last = at
+        elif term == right and last is not None:
+            if at - last - 1 <= gap:
+                frequency += 1 / (at - last)
+            last = None
+    return frequency
+
+
+def _saturate(count: float) -> float:
     return count / (count + 1)
 
 

@@ -140,6 +140,25 @@ def test_words_rank_by_their_number_and_frequency(opened: Opened, owner: Owner) 
     assert all(found.score > 0 for found in opened.ranking(owner, "valve"))
 
 
+@pytest.mark.parametrize(
+    ("query", "together", "apart"),
+    [
+        ("five working hours", "reply within five working hours", "five hours of working replies"),
+        ("terms of service", "the terms of service apply", "service applies in terms of rent"),
+        ("in das grüne Tor", "Er geht in das grüne Tor.", "Er geht in das Tor, das grüne."),
+        ("release webhook", "releaseWebhook(build)", "webhook(build) and release"),
+    ],
+)
+def test_adjacent_words_of_a_query_count_more_where_they_are_adjacent(
+    opened: Opened, owner: Owner, query: str, together: str, apart: str
+) -> None:
+    # Ties are broken by the document, so the name of the better one comes last.
+    opened.write(entry(owner, "z-together", together), entry(owner, "a-apart", apart))
+    found = opened.ranking(owner, query)
+    assert [one.document_id for one in found] == ["z-together", "a-apart"]
+    assert found[0].matched == found[1].matched
+
+
 @pytest.mark.parametrize("query", ["http error", "handleHTTPError", "handling errors"])
 def test_identifiers_are_found_by_their_parts_and_stems(
     opened: Opened, owner: Owner, query: str
