@@ -58,7 +58,12 @@ _KANA: Final = re.compile(r"[\u3041-\u30fa]")
 _HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
 _SAMPLE: Final = 100
 """Number of words inspected in a long text."""
-_WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
+GROUPED_NUMBER: Final = re.compile(
+    r"\d{1,3}(?:(?:,\d{2,3})*,\d{3}(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?|(?:['’]\d{3})+(?:[.,]\d+)?)"
+    r"(?![^\W_]|[.,:'’_]\d)"
+)
+"""A number with separators between groups of digits: 338,000 or 1.250.000,50."""
+_WORD: Final = re.compile(rf"{GROUPED_NUMBER.pattern}|[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
 # Python does not treat vowel signs of these scripts as letters.
 _MARKED_WORD: Final = re.compile(
     rf"[\u0900-\u0963\u0966-\u0dff\u200c\u200d]+|{_SOUTHEAST_ASIAN.pattern}|{_WORD.pattern}"

@@ -22,12 +22,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from rag_assets.storage.index.common_words import (
+    GROUPED_NUMBER,
     SOUTHEAST_ASIAN,
     find_prose_language,
     find_significant_words,
 )
 
-TERMS_VERSION: Final = 3
+TERMS_VERSION: Final = 4
 """Increased whenever the same text yields other terms, so that all entries are written again."""
 FORMER: Final = "former"
 """The analysis of entries of TERMS_VERSION 1: English stems in all languages, no folding."""
@@ -80,14 +81,14 @@ _CODE_LENGTH: Final = 2
 _MAX_WORD: Final = 100
 _SAMPLE: Final = 2_000
 """Number of characters of a text that are inspected to find its script."""
-_WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
+_WORD: Final = re.compile(rf"{GROUPED_NUMBER.pattern}|[^\W_]+(?:[_.\-/:][^\W_]+)*")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # For words with letters beyond ASCII: they are split at punctuation and digits, never at an umlaut.
 _PLAIN_PART: Final = re.compile(r"[^\W\d_]+|\d+")
 # Python does not treat vowel signs of Indic scripts as letters; dandas and digits are not parts of
 # words.
 _INDIC_WORD: Final = re.compile(
-    r"(?:(?![\u0964\u0965])[\u0900-\u0dff\u200c\u200d])+|[^\W_]+(?:[_.\-/:][^\W_]+)*"
+    rf"(?:(?![\u0964\u0965])[\u0900-\u0dff\u200c\u200d])+|{_WORD.pattern}"
 )
 _INDIC: Final = re.compile(r"[\u0900-\u0dff]")
 _HANGUL: Final = re.compile(r"[\uac00-\ud7a3]+")
@@ -284,7 +285,14 @@ def _split_words_and_parts(text: str) -> list[str]:
 
 
 def _split_parts(word: str) -> list[str]:
-    """Return a word in lower case, followed by its parts if it has several."""
+    """Return a word in lower case, followed by its parts if it has several.
+
+    A number with separators is followed by the number without them: 338,000 by 338000.
+    """
+    if GROUPED_NUMBER.fullmatch(word):
+        separator = word.strip("0123456789")[0]
+        whole = re.split(rf"[^\d{separator}]", word)[0]
+        return [word, whole.replace(separator, ""), *re.findall(r"\d+", word)]
     if word.isascii():
         terms = [part.lower() for part in _PART.findall(word)]
         return [word.lower(), *terms] if len(terms) > 1 else terms
