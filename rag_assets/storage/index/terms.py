@@ -391,7 +391,7 @@ TITLE_WEIGHT: Final = 0.3
 
 All passages of a document share its title, so the title must not outweigh a passage's text.
 """
-PAIR_WEIGHT: Final = 0.3
+PAIR_WEIGHT: Final = 0.5
 """Weight of two adjacent words of a query that are also adjacent in a text, relative to the mean
 weight of both words. A passage with a phrase thus precedes passages with its words apart.
 
