@@ -1,4 +1,4 @@
-"""reStructuredText: the source itself is the text, so that every offset is an offset into it.
+"""reStructuredText: the source itself is the text, without comments and directives for programs.
 
 Blocks follow the block structure of docutils as far as sections, literal blocks, lists, tables and
 directives need it; inline markup is not changed. A title is a separate line with an adornment below
@@ -19,7 +19,7 @@ from rag_assets.ingest.parsing.blocks import (
 )
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
+from rag_assets.ingest.parsing.text import Line, decode_text, leave_out, split_lines
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _MIN_ADORNMENT_LENGTH = 2
@@ -114,7 +114,11 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 def parse_rst(text: str) -> ParsedText:
     """Find the blocks and the title of a reStructuredText document."""
     blocks = tuple(_RstParser(text).iter_blocks())
-    return ParsedText(text=text, blocks=blocks, title=find_first_title(blocks))
+    hidden = [(block.start, block.end) for block in blocks if block.kind == "front_matter"]
+    text, gaps = leave_out(text, hidden)
+    if gaps:
+        blocks = tuple(_RstParser(text).iter_blocks())
+    return ParsedText(text=text, blocks=blocks, title=find_first_title(blocks), gaps=gaps)
 
 
 class _RstParser:

@@ -11,13 +11,13 @@ every language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
-from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.model import Block, Gap, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _CLOSING = ")]}"
@@ -111,6 +111,29 @@ def split_lines(text: str) -> Iterator[Line]:
             return
         yield Line(at, match.end(1), match[1], not match[1].strip())
         at = match.end()
+
+
+_NOT_LINE_ENDS = re.compile(r"[^\r\n]+")
+
+
+def leave_out(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, tuple[Gap, ...]]:
+    """Return a text without these spans, whose line ends are kept, and the gaps in the text.
+
+    Args:
+        spans: offsets of the start and end of each span, in order, not overlapping.
+    """
+    parts: list[str] = []
+    gaps: list[Gap] = []
+    at = length = 0
+    for start, end in spans:
+        hidden = text[start:end]
+        line_ends = _NOT_LINE_ENDS.sub("", hidden)
+        length += start - at
+        gaps.append(Gap(length, len(hidden.encode("utf-8", "surrogatepass")) - len(line_ends)))
+        parts += [text[at:start], line_ends]
+        length += len(line_ends)
+        at = end
+    return "".join([*parts, text[at:]]), tuple(gaps)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

@@ -53,8 +53,7 @@ def test_styles_of_adornment_are_levels_in_order_of_appearance() -> None:
         (3, ("Manual", "Part one", "Deeper")),
         (2, ("Manual", "Part two")),
     ]
-    assert blocks_of(parsed)[0] == ("front_matter", ".. comment for authors\n   goes on")
-    assert blocks_of(parsed)[1] == ("heading", "======\nManual\n======")
+    assert blocks_of(parsed)[0] == ("heading", "======\nManual\n======")
     assert ("paragraph", "Words\nof one paragraph.") in blocks_of(parsed)
     # With and without an overline are two styles.
     assert paths("==\na\n==\n\nb\n==\n") == [("a",), ("a", "b")]
@@ -90,8 +89,8 @@ def test_what_is_no_title(text: str) -> None:
         (".. note:: Mind\n   the gap.", [("paragraph", ".. note:: Mind\n   the gap.")]),
         (".. csv-table:: Rates\n\n   a, b", [("table", ".. csv-table:: Rates\n\n   a, b")]),
         (".. toctree::\n\n   a\n   b\n\ntext",
-         [("front_matter", ".. toctree::\n\n   a\n   b"), ("paragraph", "text")]),
-        (".. _target:\n\ntext", [("front_matter", ".. _target:"), ("paragraph", "text")]),
+         [("paragraph", "text")]),
+        (".. _target:\n\ntext", [("paragraph", "text")]),
         (".. [1] A footnote.", [("paragraph", ".. [1] A footnote.")]),
         (".. |logo| image:: x.png", [("paragraph", ".. |logo| image:: x.png")]),
         ("- one\n- two\n\n  more of two\n\n- three\n\nafter",
