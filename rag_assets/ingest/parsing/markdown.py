@@ -126,7 +126,7 @@ def parse_markdown(text: str) -> ParsedText:
 class MarkdownParser:
     """A Markdown parser that reads the lines of a document once, or twice if parts are hidden."""
 
-    hidden = _HIDDEN
+    hidden: Mapping[str, str] = _HIDDEN
     has_percent_comments = True
     """Whether text between two `%%` is a comment, as in Obsidian."""
 
@@ -467,7 +467,7 @@ _LONGEST_TAG = 50
 
 
 class _MdxParser(MarkdownParser):
-    hidden = _HIDDEN | dict([_MDX_COMMENT])
+    hidden: Mapping[str, str] = {**_HIDDEN, _MDX_COMMENT[0]: _MDX_COMMENT[1]}
     has_percent_comments = False
     _has_unclosed_module = False
 

