@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from typing import TYPE_CHECKING, Self
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
@@ -218,17 +218,22 @@ class PageLayout:
         self._limits = limits
         self._margins: set[tuple[str, int, int]] = set()
         self._titles: set[str] = set()
+        self.large_title: str | None = None
+        """The text in the largest type of the first page with text."""
 
     def iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
         """Yield the number of each readable page, counted from 1, and its pieces."""
         from liteparse import ParseError
 
+        has_text = False
         parser = self._build_parser(keep_headers_footers=self._options.keep_headers_footers)
         try:
             for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
                 views = self._get_views(batch.result.pages)
                 for page in batch.result.pages:
                     pieces = list(self._iter_pieces_of_views(views[page.page_num]))
+                    if pieces and not has_text:
+                        has_text, self.large_title = True, _find_large_title(page)
                     pieces = add_boxes(pieces, page)
                     yield page.page_num, self.mark_raised_numbers(pieces, page.page_num)
         except ParseError:
@@ -402,7 +407,10 @@ def _has_lost_text(page: ParsedPage) -> bool:
 
 
 _MIN_TITLE_SIZE = 1.2
+_MIN_SAME_SIZE = 0.98
+_MAX_TITLE_LENGTH = 200
 _LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def _find_lost_titles(page: ParsedPage) -> set[str]:
@@ -424,6 +432,31 @@ def _find_lost_titles(page: ParsedPage) -> set[str]:
         and (item.font_size or 0.0) >= _MIN_TITLE_SIZE * common
         and (text := _strip_blanks(item.text)) not in kept
     }
+
+
+def _find_large_title(page: ParsedPage) -> str | None:
+    """Return the first text in the largest type of a page, if most text is clearly smaller.
+
+    A form has no such title, because its values may be written in large type.
+    """
+    if page.form_fields:
+        return None
+    sizes: Counter[float] = Counter()
+    for item in page.text_items:
+        sizes[item.font_size or 0.0] += _count_visible(item.text)
+    items = [item for item in page.text_items if abs(item.rotation) < _MAX_SLANT_DEGREES]
+    words = [item for item in items if _WORD.search(item.text)]
+    largest = max((item.font_size or 0.0 for item in words), default=0.0)
+    (common, _), *_ = sizes.most_common(1) or [(0.0, 0)]
+    if not largest or largest < _MIN_TITLE_SIZE * common:
+        return None
+
+    def is_smaller(item: TextItem) -> bool:
+        return (item.font_size or 0.0) < _MIN_SAME_SIZE * largest
+
+    lines = takewhile(lambda item: not is_smaller(item), dropwhile(is_smaller, items))
+    title = clean(" ".join(item.text for item in lines))
+    return shorten_heading(title) if len(title) <= _MAX_TITLE_LENGTH else None
 
 
 def _strip_blanks(text: str) -> str:
@@ -454,13 +487,15 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         if not pieces:
             raise reader.build_no_text_error()
         # Tags state which texts are headings; the layout only suggests it.
-        is_stated = reader.has_tags
-        text, blocks = assemble(pieces if is_stated else apply_outline(pieces, file.document))
-        property_title = clean_property_title(file.title)
+        has_tags = reader.has_tags
+        text, blocks = assemble(pieces if has_tags else apply_outline(pieces, file.document))
         return ParsedText(
             text,
             blocks,
-            title=property_title or _find_first_page_title(pieces) or find_first_title(blocks),
+            title=clean_property_title(file.title)
+            or (None if has_tags else reader.layout.large_title)
+            or _find_first_page_title(pieces)
+            or find_first_title(blocks),
             pages=len(file),
             ocr_pages=reader.ocr_pages,
             has_lines=False,
@@ -475,7 +510,7 @@ class _PdfReader:
         self._file = file
         self._options = options
         self._limits = limits
-        self._layout = PageLayout(file, options, limits)
+        self.layout = PageLayout(file, options, limits)
         self._readable = 0
         self._pictures = 0
         self._time = OcrTime(limits)
@@ -505,13 +540,13 @@ class _PdfReader:
         keeps_all = self._options.keep_headers_footers
         tagged = [] if keeps_all else read_tagged_pages(self._file.document)
         if not _has_heading(tagged):
-            laid_out = self._layout.iter_pages()
+            laid_out = self.layout.iter_pages()
             if not tagged or _has_heading(pages := list(laid_out)):
                 yield from pages if tagged else laid_out
                 return
         self.has_tags = True
         for number, pieces in tagged:
-            yield number, self._layout.mark_raised_numbers(pieces, number)
+            yield number, self.layout.mark_raised_numbers(pieces, number)
 
     @property
     def ocr_pages(self) -> int:
