@@ -18,6 +18,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from html import unescape
 
 from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.blocks import Outline, find_first_title, shorten_heading
@@ -86,6 +87,11 @@ def is_table_rule(line: str) -> bool:
     return "-" in line and "|" in line and not line.strip(" \t|:-")
 
 
+_HTML_HEADING = re.compile(r"(?i) {0,3}<h([1-6])(?=[\s>])")
+_LONGEST_HTML_HEADING = 20
+_TAG = re.compile(r"<[^<>]*>")
+_HEADING_ID = re.compile(r"[ \t]+\{:?[ \t]*[#.][^{}\n]{0,200}\}[ \t]*$")
+"""The id or classes behind a heading, such as `{#install}`, which page generators read."""
 _FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _FRONT_MATTER_LINES = 1_000
 # The first setting: a key, YAML's flow mapping, or a table of TOML.
@@ -198,12 +204,33 @@ class MarkdownParser:
         if heading := parse_atx_heading(line.text):
             self._at += 1
             return self._build_heading(self._at - 1, *heading)
+        if block := self._read_html_heading():
+            return block
         kind, skip = self._select_container(line)
         if skip is None:
             return self._read_paragraph()
         first = self._at
         skip()
         return self._build_block(kind, first)
+
+    def _read_html_heading(self) -> Block | None:
+        """Return a heading that is written in HTML, as on pages of repositories; else None."""
+        first = self._at
+        begins = _HTML_HEADING.match(self._lines[first].text)
+        if begins is None:
+            return None
+        for at in range(first, min(first + _LONGEST_HTML_HEADING, len(self._lines))):
+            line = self._lines[at]
+            if line.is_blank:
+                return None
+            if line.text.rstrip().lower().endswith(f"</h{begins[1]}>"):
+                source = self._text[self._lines[first].start : line.end]
+                name = unescape(_TAG.sub(" ", source)).strip()
+                if name:
+                    self._at = at + 1
+                    return self._build_heading(first, int(begins[1]), name)
+                return None
+        return None
 
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
         """Return the kind of the block that a line opens, and the method that skips the block.
@@ -358,7 +385,7 @@ class MarkdownParser:
         )
 
     def _build_heading(self, first: int, level: int, text: str) -> Block:
-        path = self._outline.enter(level, shorten_heading(text))
+        path = self._outline.enter(level, shorten_heading(_HEADING_ID.sub("", text)))
         return Block("heading", self._lines[first].start, self._find_block_end(first), path, level)
 
     def _build_block(self, kind: BlockKind, first: int) -> Block:
@@ -458,7 +485,6 @@ _MODULE = re.compile(
     r"|export[ \t]*(?:[{*]|(?:default|const|let|var|function|async|class|type|interface)\b)"
 )
 _MDX_COMMENT = ("{/*", "*/}")
-_TAG = re.compile(r"<[^<>]*>")
 _TAG_BEGINS = re.compile(r"[ \t]*</?[A-Za-z>]")
 _FOR_READERS = re.compile(r"\b(?:title|label|summary|description|alt|caption|heading)=[\"'{]")
 # A construct that is not closed within this many lines ends at the next blank line, or immediately.

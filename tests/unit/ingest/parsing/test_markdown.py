@@ -138,6 +138,7 @@ def test_headings_make_paths() -> None:
     ("line", "name"),
     [
         ("# a", "a"), ("#\ta", "a"), ("   ###   a  b ###  ", "a b"), ("# a#", "a#"), ("## #", ""),
+        ("## 安装 {#install .new}", "安装"), ("# a {: #b}", "a"), ("# Set {x}", "Set {x}"),
         ("# C#", "C#"), ("# `x` *y*", "`x` *y*"), ("#", ""),
     ],
 )  # fmt: skip
@@ -165,6 +166,21 @@ def test_what_is_no_heading(line: str) -> None:
 def test_headings_in_fences_and_comments_are_none(text: str) -> None:
     hidden = [path for path in paths(text) if path and path[-1] != "b"]
     assert hidden == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('<h1 align="center">Project <b>Pump</b> &amp; Co</h1>\n\n## Use\n', "Project Pump & Co"),
+        ('<h1 align="center">\n  <img src="logo.svg">\n  Pump\n</h1>\n\n## Use\n', "Pump"),
+        ('<h1 align="center"><img src="logo.svg"></h1>\n\n## Use\n', "Use"),
+        ("<h1>never closed\n\n## Use\n", "Use"),
+        ("```html\n<h1>Code</h1>\n```\n\n## Use\n", "Use"),
+    ],
+)
+def test_a_heading_in_html_is_a_heading(text: str, name: str) -> None:
+    assert parse_markdown(text).title == name
+    assert paths(text)[-1][0] == name
 
 
 def test_a_setext_heading_may_have_two_lines() -> None:
@@ -238,6 +254,7 @@ def test_the_title(text: str, title: str | None) -> None:
         "<!-- a -->\n" + "".join("`" * i + " " for i in range(1_400)),
         "![](data:a/a;" * 50_000,
         "<script>\n" * 50_000,
+        "<h1>\n" * 100_000,
         "---\ntitle: [" + "[" * 100_000 + "\n---\n",
         "- a\n" * 250_000,
         "a\n---\n" * 60_000,
@@ -245,7 +262,7 @@ def test_the_title(text: str, title: str | None) -> None:
         "".join(">" * i + " a\n" for i in range(1_400)),
         "".join(f"{'#' * (i % 6 + 1)} heading {i}\n\ntext\n\n" for i in range(40_000)),
     ],
-    ids=range(25),
+    ids=range(26),
 )
 def test_time_is_linear(text: str) -> None:
     started = time.process_time()
