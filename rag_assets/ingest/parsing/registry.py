@@ -98,7 +98,7 @@ _SOURCE_CODE = Parser("text", "text.source_code", 2)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
-        media_types.ASCIIDOC: _PLAIN,
+        media_types.ASCIIDOC: Parser("asciidoc", "text.asciidoc", 1),
         media_types.CSV: _DELIMITED,
         media_types.DOCX: Parser("docx", "office.docx", 4, ("lxml",), _LXML),
         media_types.EML: Parser("mail", "mail.message", 6, ("lxml",), _LXML),

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Outline,
-    find_first_title,
     shorten_heading,
 )
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import Line, decode_text, leave_out, split_lines
+from rag_assets.ingest.parsing.text import Line, decode_text, leave_out_front_matter, split_lines
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _MIN_ADORNMENT_LENGTH = 2
@@ -113,12 +112,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 def parse_rst(text: str) -> ParsedText:
     """Find the blocks and the title of a reStructuredText document."""
-    blocks = tuple(_RstParser(text).iter_blocks())
-    hidden = [(block.start, block.end) for block in blocks if block.kind == "front_matter"]
-    text, gaps = leave_out(text, hidden)
-    if gaps:
-        blocks = tuple(_RstParser(text).iter_blocks())
-    return ParsedText(text=text, blocks=blocks, title=find_first_title(blocks), gaps=gaps)
+    return leave_out_front_matter(text, [*_RstParser(text).iter_blocks()])
 
 
 class _RstParser:

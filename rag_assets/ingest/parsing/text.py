@@ -11,11 +11,13 @@ every language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
+from rag_assets.ingest.parsing.blocks import find_first_title
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block, Gap, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -134,6 +136,27 @@ def leave_out(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, tuple[G
         length += len(line_ends)
         at = end
     return "".join([*parts, text[at:]]), tuple(gaps)
+
+
+def leave_out_front_matter(text: str, blocks: Sequence[Block]) -> ParsedText:
+    """Return a document without its blocks for programs, whose line ends are kept.
+
+    Raises:
+        DocumentEmpty: nothing else is in the document.
+    """
+    visible, gaps = leave_out(
+        text, ((block.start, block.end) for block in blocks if block.kind == "front_matter")
+    )
+    if not visible.strip():
+        raise DocumentEmpty("the document contains only comments or embedded files")
+    kept: list[Block] = []
+    removed = 0
+    for block in blocks:
+        if block.kind == "front_matter":
+            removed += sum(map(len, _NOT_LINE_ENDS.findall(text, block.start, block.end)))
+        else:
+            kept.append(replace(block, start=block.start - removed, end=block.end - removed))
+    return ParsedText(visible, tuple(kept), title=find_first_title(kept), gaps=gaps)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

@@ -114,13 +114,13 @@ def test_blocks(text: str, blocks: list[tuple[str, str]]) -> None:
 
 @given(st.text(alphabet="ab =-~.:+|*>\n\t_1", max_size=120))
 def test_every_visible_character_is_in_exactly_one_block(text: str) -> None:
-    parsed = parse_rst(text)
+    parsed = parse_rst(f"{text}\n\nend")
     at = 0
     for block in parsed.blocks:
-        assert not text[at : block.start].strip()
+        assert not parsed.text[at : block.start].strip()
         assert block.start < block.end
         at = block.end
-    assert not text[at:].strip()
+    assert not parsed.text[at:].strip()
 
 
 @pytest.mark.no_cover
@@ -145,5 +145,5 @@ def test_every_visible_character_is_in_exactly_one_block(text: str) -> None:
 )
 def test_the_time_is_linear(text: str) -> None:
     started = time.process_time()
-    parse_rst(text)
+    parse_rst(f"{text}\n\nend")
     assert time.process_time() - started < 8
