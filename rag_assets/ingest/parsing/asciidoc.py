@@ -25,6 +25,7 @@ _FOR_PROGRAMS = re.compile(r"//(?!/)|:!?\w[\w-]*!?:(?:[ \t]|$)")
 """A comment, or an attribute of the document."""
 _ATTRIBUTES = re.compile(r"\[[^\]]*\]{1,2}[ \t]*$")
 """An anchor, or attributes of the block below."""
+_ANCHOR = re.compile(r"[ \t]*\[\[[^\]]*\]\]")
 _ITEM = re.compile(r"[ \t]*(?:[*.-]{1,6}|[0-9]{1,4}\.|[A-Za-z]\.)[ \t]+\S")
 
 
@@ -89,6 +90,7 @@ class _AsciidocParser:
             under is None
             or not is_after_blank
             or not any(map(str.isalnum, text))
+            or _ATTRIBUTES.match(text)
             or abs(len(below.rstrip()) - len(text)) > _LENGTH_TOLERANCE
         ):
             return None
@@ -146,7 +148,7 @@ class _AsciidocParser:
             last -= 1
         path = self._outline.path
         if kind == "heading":
-            path = self._outline.enter(level, shorten_heading(title))
+            path = self._outline.enter(level, shorten_heading(_ANCHOR.sub("", title)))
         return Block(kind, self._lines[first].start, self._lines[last].end, path, level)
 
     def _build_line(self, kind: BlockKind, at: int) -> Block:

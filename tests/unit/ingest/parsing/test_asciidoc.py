@@ -49,8 +49,13 @@ more of one
 |A |1
 |===
 
-Use
----
+Use[[use]]
+----------
+
+[stem]
+++++
+x^2
+++++
 
 After.
 """
@@ -67,7 +72,7 @@ def test_blocks_and_headings() -> None:
         ("heading", "== Install"), ("paragraph", "NOTE: Only at night."),
         ("code", "----\n== not a heading\n\nnpm i\n----"), ("heading", "=== Linux"),
         ("list", ". one\n+\nmore of one\n.. nested"), ("table", "|Name |Value\n\n|A |1"),
-        ("heading", "Use\n---"), ("paragraph", "After."),
+        ("heading", "Use[[use]]\n----------"), ("code", "++++\nx^2\n++++"), ("paragraph", "After."),
     ]  # fmt: skip
     assert parsed.title == "Pump Manual"
     assert parsed.blocks[7].heading_path == ("Pump Manual", "Install", "Linux")
