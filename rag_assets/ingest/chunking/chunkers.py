@@ -63,6 +63,7 @@ RECURSIVE = ChunkerKind(
     unit="tokens",
     limit=512,
     overlap=64,
+    version=2,
 )
 
 
@@ -87,6 +88,7 @@ SENTENCE = ChunkerKind(
     unit="characters",
     limit=2000,
     overlap=200,
+    version=2,
 )
 
 
@@ -118,6 +120,7 @@ HEADING = ChunkerKind(
     limit=1200,
     overlap=150,
     levels=0,
+    version=2,
 )
 
 
@@ -227,6 +230,7 @@ PAGE = ChunkerKind(
     limit=HEADING.limit,
     overlap=HEADING.overlap,
     blocks=split_blocks,
+    version=2,
 )
 
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]

@@ -80,8 +80,8 @@ class ChunkerKind:
         find_path_hint: returns a hint derived from a document's path within its source and its
             media type, if such a path changes how the text is cut; "" for no hint. By default,
             paths are ignored.
-        version: increased whenever the same request would give other passages; built-in
-            chunkers share CHUNKER_VERSION and stay at 1.
+        version: increased whenever the same request would give other passages. CHUNKER_VERSION,
+            which starts a new generation for all tenants, is for changes of most documents.
     """
 
     name: str

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, Self
 
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.ingest.parsing.model import Block, Gap, MaskedSpan, ParsedText
 from rag_assets.privacy.secrets.spans import Span
 
 
@@ -126,7 +126,7 @@ class Chunk:
         text: exactly ParsedText.text[start:end].
         start, end: character offsets into ParsedText.text, half open; they include the overlap.
         byte_start: the byte offset of `start` in UTF-8. If the text is the source itself, this
-            is the offset in the file, and counts a byte order mark.
+            is the offset in the file: it counts a byte order mark, and bytes that were left out.
         of_block: whether the chunk is a block, or part of a block, of a text that was also cut
             as a whole.
         context: lines from above the passage that its reader needs if it starts within a table,
@@ -266,7 +266,7 @@ def build_chunks(
     parsed: ParsedText, passages: Iterable[Passage], *, first: int = 0, of_blocks: bool = False
 ) -> Iterator[Chunk]:
     """Convert passages to chunks, in order, in one pass over the text."""
-    starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
+    starts, ends = _Cursor(parsed.text, parsed.gaps), _Cursor(parsed.text)
     locations = _Locations(parsed.blocks)
     named_blocks = _NamedBlocks(parsed.blocks)
     for ordinal, passage in enumerate(passages, start=first):
@@ -301,21 +301,26 @@ def build_chunks(
 
 
 class _Cursor:
-    """The byte offset and the line of a position that only moves forward."""
+    """The byte offset and the line in the file of a position that only moves forward."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, gaps: Sequence[Gap] = ()) -> None:
         self._text = text
+        self._gaps = gaps
+        self._next_gap = 0
         self._ascii = text.isascii()
         self._pos = 0
         self.byte = 0
         self.line = 1
 
     def advance(self, pos: int) -> None:
+        while self._next_gap < len(self._gaps) and self._gaps[self._next_gap].at <= pos:
+            self.byte += self._gaps[self._next_gap].bytes
+            self._next_gap += 1
         if pos <= self._pos:
             return
         self.line += self._text.count("\n", self._pos, pos)
         if self._ascii:
-            self.byte = pos
+            self.byte += pos - self._pos
         else:
             self.byte += len(self._text[self._pos : pos].encode("utf-8", "surrogatepass"))
         self._pos = pos

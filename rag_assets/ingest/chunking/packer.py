@@ -422,14 +422,17 @@ class _Packer:
         """Return the start of the first row or code line at or after start, else end.
 
         Return start itself outside tables and code, and if a row or line is cut. Rows are not
-        repeated before text outside their table.
+        repeated before text outside their table, nor before a heading.
         """
         units = self._units
         unit = max(0, bisect_right(units.starts, start) - 1)
         region = units.region[unit]
         kind = self._regions[region].kind
-        if kind not in {"table", "code"} or self._is_within_line(new_start):
+        if kind not in {"table", "row", "code"} or self._is_within_line(new_start):
             return start
+        following = self._regions[units.region[bisect_right(units.starts, new_start) - 1]]
+        if kind == "row" and following.kind != "row":
+            return end
         if kind == "table" and end <= self._regions[region].end <= new_start:
             return end
         while unit < len(units.starts) and units.starts[unit] < end:

@@ -1,6 +1,7 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted.
+Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted. What
+surrounds a text is recognized by its tag or role, or by the class that page generators give it.
 Collapsed sections and the panels of all tabs are read. If a page has exactly one <main>, everything
 around it is omitted too. No resource of a page is fetched.
 """
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-_CHARSET_WITHIN = 4_096
+_CHARSET_WITHIN = 1 << 16
 _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,400}?(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""",
     re.IGNORECASE,
@@ -61,6 +62,17 @@ _HIDDEN_TAGS = frozenset({
 _HIDDEN_ROLES = frozenset({"navigation", "menu", "menubar", "toolbar", "search", "dialog"})
 _HIDDEN_STYLE = re.compile(
     r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE
+)
+# Classes and ids of navigation, of links to a heading or its source, of numbers of lines, and of
+# text for screen readers, as DocBook, Texinfo, Doxygen, Javadoc, Sphinx, Docusaurus, MediaWiki,
+# Confluence and Bootstrap write them.
+_HIDDEN_CLASS = re.compile(
+    r"(?<![\w-])(?:nav(?:bar|box|header|footer|panel|path|igation)?|(?:doc|top|bottom|sub)-?nav"
+    r"|nav-(?:panel|path)|breadcrumbs?(?:-section)?|pagination|catlinks|printfooter"
+    r"|mw-(?:editsection|jump-link|navigation)|theme-(?:edit-this-page|doc-footer)"
+    r"|headerlink|permalink|hash-link|anchor-link|copiable-link|viewcode-link"
+    r"|skip-?(?:link|nav|to)[\w-]*|sr-only|visually-hidden|lineno(?:s|div)?)(?![\w-])",
+    re.IGNORECASE,
 )
 _FOUND_BY_SEARCH = "until-found"  # a value of `hidden`: a browser's search shows the element
 _ARTICLES = frozenset({"article", "section", "main", "blockquote"})
@@ -128,15 +140,28 @@ def is_visible(element: _Element) -> bool:
     tag, attributes = element.tag, element.attrib
     if tag == "template":
         return "shadowrootmode" in attributes  # browsers show such a template in place
-    if tag in _HIDDEN_TAGS or (tag == "footer" and not _is_within_article(element)):
+    if tag in _HIDDEN_TAGS:
+        return False
+    role = attributes.get("role")
+    if (tag == "footer" or role == "contentinfo") and not _is_within_article(element):
         return False
     if not attributes:
         return True
     return not (
         attributes.get("hidden", _FOUND_BY_SEARCH) != _FOUND_BY_SEARCH
-        or attributes.get("role") in _HIDDEN_ROLES
+        or role in _HIDDEN_ROLES
         or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"]))
+        or _has_hidden_class(element)
     )
+
+
+def _has_hidden_class(element: _Element) -> bool:
+    """Return whether a class or id says that an element surrounds the text of the page.
+
+    An element with a heading is never hidden: it is more than navigation.
+    """
+    names = f"{element.get('class', '')} {element.get('id', '')}"
+    return _HIDDEN_CLASS.search(names) is not None and not _has_heading(element)
 
 
 def _is_within_article(element: _Element) -> bool:

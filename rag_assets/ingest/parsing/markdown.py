@@ -1,4 +1,7 @@
-"""Markdown and MDX: the source itself is the text, so every offset is an offset into the source.
+"""Markdown and MDX: the source itself is the text, without what the readers of its page do not see.
+
+Comments, scripts, style sheets and embedded files (data URIs) outside code are left out. So are
+statements, comments and tags of MDX. Front matter stays in the text, but is in no chunk.
 
 Blocks follow CommonMark's block structure as far as headings, fences, lists, tables, comments and
 front matter need it; inline markup is not changed. Each line is read once, and no pattern can scan
@@ -13,13 +16,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from html import unescape
 
+from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.blocks import Outline, find_first_title, shorten_heading
 from rag_assets.ingest.parsing.media_types import MDX
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
+from rag_assets.ingest.parsing.text import Line, decode_text, leave_out, split_lines
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -81,6 +87,11 @@ def is_table_rule(line: str) -> bool:
     return "-" in line and "|" in line and not line.strip(" \t|:-")
 
 
+_HTML_HEADING = re.compile(r"(?i) {0,3}<h([1-6])(?=[\s>])")
+_LONGEST_HTML_HEADING = 20
+_TAG = re.compile(r"<[^<>]*>")
+_HEADING_ID = re.compile(r"[ \t]+\{:?[ \t]*[#.][^{}\n]{0,200}\}[ \t]*$")
+"""The id or classes behind a heading, such as `{#install}`, which page generators read."""
 _FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _FRONT_MATTER_LINES = 1_000
 # The first setting: a key, YAML's flow mapping, or a table of TOML.
@@ -90,6 +101,16 @@ _FIRST_SETTINGS = {
 }
 _YAML_NULLS = ("", "~", "null", "Null", "NULL")
 _COMMENT = ("<!--", "-->")
+_HIDDEN: Mapping[str, str] = {"<!--": "-->", "<script": "</script>", "<style": "</style>"}
+"""Starts and ends of text that readers do not see."""
+_HIDDEN_MARK = re.compile(r"<!--|<s(?:cript|tyle)|\{/\*|%%|data:")
+_MARKS = re.compile(
+    r"(?P<code>\\?`+|~{3,})|(?P<comment>(?<!\\)(?:<!--|\{/\*))|(?P<percent>%%+)"
+    r"|(?P<program>(?m:^) {0,3}<(?:script|style)(?=[\s>]))"
+    r"|(?P<border>\n[ \t]*(?:[\r\n]|[-*+|>#]|[0-9]+[.)]))"
+    r"|(?P<file>data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*,[^\s()<>\"'`\]]{64,})"
+)
+"""Marks of code and of hidden text, and borders that a code span does not cross."""
 _RAW_BEGINS = re.compile(r"(?i) {0,3}<(?:pre|script|style|textarea)(?=[\s>]|$)")
 _RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 
@@ -97,7 +118,10 @@ _RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Parse a Markdown or an MDX file; see registry.ParseFunction."""
     parser = _MdxParser if media_type == MDX else MarkdownParser
-    return parser(decode_text(data, limits)).parse()
+    parsed = parser(decode_text(data, limits)).parse()
+    if not parsed.text.strip():
+        raise DocumentEmpty("the document contains only comments or embedded files")
+    return parsed
 
 
 def parse_markdown(text: str) -> ParsedText:
@@ -106,19 +130,28 @@ def parse_markdown(text: str) -> ParsedText:
 
 
 class MarkdownParser:
-    """A Markdown parser that reads the lines of a document once."""
+    """A Markdown parser that reads the lines of a document once, or twice if parts are hidden."""
+
+    hidden: Mapping[str, str] = _HIDDEN
+    has_percent_comments = True
+    """Whether text between two `%%` is a comment, as in Obsidian."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = list(split_lines(text))
         self._outline = Outline()
         self._at = 0
+        self._settings_end = 0
         self.front_title: str | None = None
 
     def parse(self) -> ParsedText:
         """Return the blocks and the title of the document."""
         blocks = tuple(self.iter_blocks())
-        return ParsedText(self._text, blocks, title=self.front_title or find_first_title(blocks))
+        text, gaps = leave_out(self._text, self._iter_hidden(blocks))
+        if gaps:
+            blocks = tuple(type(self)(text).iter_blocks())
+        title = self.front_title or find_first_title(blocks)
+        return ParsedText(text, blocks, title=title, gaps=gaps)
 
     def iter_blocks(self) -> Iterator[Block]:
         """Yield the blocks in order."""
@@ -131,16 +164,73 @@ class MarkdownParser:
             else:
                 self._at += 1
 
+    def _iter_hidden(self, blocks: Sequence[Block]) -> Iterator[tuple[int, int]]:
+        """Yield the spans that readers of the page do not see, in order."""
+        for block in blocks:
+            if block.kind == "front_matter":
+                if block.start >= self._settings_end:
+                    yield block.start, block.end
+            elif block.kind != "code" and _HIDDEN_MARK.search(self._text, block.start, block.end):
+                yield from self._iter_hidden_within(block)
+
+    def _iter_hidden_within(self, block: Block) -> Iterator[tuple[int, int]]:
+        text = self._text
+        last_ends = {end: text.rfind(end, block.start, block.end) for end in self.hidden.values()}
+        marks = [*_MARKS.finditer(text, block.start, block.end)]
+        at = 0
+        while at < len(marks):
+            mark, at, end = marks[at], at + 1, 0
+            if mark.lastgroup == "code":
+                at = _find_code_end(marks, at)
+            elif mark.lastgroup == "file":
+                end = mark.end()
+            elif mark.lastgroup == "percent" and self.has_percent_comments:
+                end = _find_percent_end(text, marks, at)
+            elif mark.lastgroup in {"comment", "program"}:
+                closing = self.hidden.get(mark[0].lstrip(" "), "")
+                first = mark.end() - 2  # `<!-->` is a whole comment
+                if closing and last_ends[closing] >= first:
+                    end = text.find(closing, first) + len(closing)
+            if not end:
+                continue
+            is_after_blank = mark.start() == 0 or text[mark.start() - 1].isspace()
+            while is_after_blank and text[end : end + 1] in {" ", "\t"}:
+                end += 1  # so that the text behind a comment is not indented
+            yield mark.start(), end
+            while at < len(marks) and marks[at].start() < end:
+                at += 1
+
     def _read_block(self, line: Line) -> Block:
         if heading := parse_atx_heading(line.text):
             self._at += 1
             return self._build_heading(self._at - 1, *heading)
+        if block := self._read_html_heading():
+            return block
         kind, skip = self._select_container(line)
         if skip is None:
             return self._read_paragraph()
         first = self._at
         skip()
         return self._build_block(kind, first)
+
+    def _read_html_heading(self) -> Block | None:
+        """Return a heading that is written in HTML, as on pages of repositories; else None."""
+        first = self._at
+        begins = _HTML_HEADING.match(self._lines[first].text)
+        if begins is None:
+            return None
+        for at in range(first, min(first + _LONGEST_HTML_HEADING, len(self._lines))):
+            line = self._lines[at]
+            if line.is_blank:
+                return None
+            if line.text.rstrip().lower().endswith(f"</h{begins[1]}>"):
+                source = self._text[self._lines[first].start : line.end]
+                name = unescape(_TAG.sub(" ", source)).strip()
+                if name:
+                    self._at = at + 1
+                    return self._build_heading(first, int(begins[1]), name)
+                return None
+        return None
 
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
         """Return the kind of the block that a line opens, and the method that skips the block.
@@ -151,8 +241,8 @@ class MarkdownParser:
             return "code", self._skip_fence
         if is_indented(line.text):
             return "code", self._skip_indented
-        if line.text.lstrip().startswith(_COMMENT[0]):
-            return "paragraph", self._skip_comment
+        if marks := self._find_comment_marks(line):
+            return "paragraph", partial(self._skip_comment, marks)
         if _RAW_BEGINS.match(line.text):
             return "paragraph", self._skip_raw
         if is_list_item(line.text):
@@ -167,6 +257,7 @@ class MarkdownParser:
         for number, line in enumerate(self._lines[1:_FRONT_MATTER_LINES], start=1):
             if line.text.rstrip() in ends:
                 self._at = number + 1
+                self._settings_end = line.end
                 find_title = _find_yaml_title if mark == "---" else _find_toml_title
                 settings = [line.text for line in self._lines[1:number]]
                 self.front_title = shorten_heading(find_title(settings)) or None
@@ -198,7 +289,17 @@ class MarkdownParser:
             if not self._lines[at - 1].is_blank:
                 self._at = at
 
-    def _skip_comment(self, marks: tuple[str, str] = _COMMENT) -> None:
+    def _find_comment_marks(self, line: Line) -> tuple[str, str] | None:
+        """Return the marks around a comment that a line opens; None if it opens no comment."""
+        if line.text.lstrip().startswith(_COMMENT[0]):
+            return _COMMENT
+        if not (self.has_percent_comments and line.text.startswith("%%")):
+            return None
+        end = self._text.find("%%", line.start + 2) + 2
+        is_closed = end > line.end and self._text[end : end + 1] in {"", "\r", "\n"}
+        return ("%%", "%%") if is_closed else None
+
+    def _skip_comment(self, marks: tuple[str, str]) -> None:
         """Skip to the end of the line on which the comment ends, as CommonMark does."""
         start = self._text.find(marks[0], self._lines[self._at].start)
         end = self._text.find(marks[1], start + len(marks[0]))
@@ -284,7 +385,7 @@ class MarkdownParser:
         )
 
     def _build_heading(self, first: int, level: int, text: str) -> Block:
-        path = self._outline.enter(level, shorten_heading(text))
+        path = self._outline.enter(level, shorten_heading(_HEADING_ID.sub("", text)))
         return Block("heading", self._lines[first].start, self._find_block_end(first), path, level)
 
     def _build_block(self, kind: BlockKind, first: int) -> Block:
@@ -297,6 +398,34 @@ class MarkdownParser:
         while last > first and self._lines[last].is_blank:
             last -= 1
         return self._lines[last].end
+
+
+def _find_code_end(marks: Sequence[re.Match[str]], at: int) -> int:
+    """Return the index of the mark after the code that the mark before `at` opens."""
+    opening = marks[at - 1][0]
+    is_fence = len(opening) > 2  # noqa: PLR2004
+    for index in range(at, len(marks)):
+        mark = marks[index]
+        if mark.lastgroup == "border" and not is_fence:
+            return at
+        run = mark[0].removeprefix("\\")
+        if run == opening or (is_fence and run.startswith(opening)):
+            return index + 1
+    return at
+
+
+def _find_percent_end(text: str, marks: Sequence[re.Match[str]], at: int) -> int:
+    """Return the end of the comment that the `%%` before `at` opens; 0 if it opens none."""
+    opening = marks[at - 1]
+    closing = next((marks[n] for n in range(at, len(marks)) if marks[n][0] == "%%"), None)
+    if closing is None or text[opening.start() - 1 : opening.start()].strip():
+        return 0
+    end = closing.end()
+    following = text[end : end + 1]
+    if "\n" in text[opening.end() : closing.start()]:
+        is_first = opening.start() == 0 or text[opening.start() - 1] in "\r\n"
+        return end if is_first and following in {"", "\r", "\n"} else 0
+    return 0 if following.isalnum() else end
 
 
 _MAX_YAML_CHARACTERS = 20_000
@@ -356,7 +485,6 @@ _MODULE = re.compile(
     r"|export[ \t]*(?:[{*]|(?:default|const|let|var|function|async|class|type|interface)\b)"
 )
 _MDX_COMMENT = ("{/*", "*/}")
-_TAG = re.compile(r"<[^<>]*>")
 _TAG_BEGINS = re.compile(r"[ \t]*</?[A-Za-z>]")
 _FOR_READERS = re.compile(r"\b(?:title|label|summary|description|alt|caption|heading)=[\"'{]")
 # A construct that is not closed within this many lines ends at the next blank line, or immediately.
@@ -365,6 +493,8 @@ _LONGEST_TAG = 50
 
 
 class _MdxParser(MarkdownParser):
+    hidden: Mapping[str, str] = {**_HIDDEN, _MDX_COMMENT[0]: _MDX_COMMENT[1]}
+    has_percent_comments = False
     _has_unclosed_module = False
 
     def _read_block(self, line: Line) -> Block:

@@ -106,7 +106,7 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
 SOURCE_CODE = frozenset(f"text/x-{language}" for language in _LANGUAGES)
 
 SOURCE_TEXTS = frozenset({MARKDOWN, MDX, PLAIN, RST, ASCIIDOC, *SOURCE_CODE})
-"""Formats for which the decoded file itself is the parsed text."""
+"""Formats for which the decoded file itself, or the part that readers see, is the parsed text."""
 
 SUFFIXES: Mapping[str, str] = MappingProxyType(
     {

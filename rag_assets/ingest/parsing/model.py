@@ -50,19 +50,29 @@ class MaskedSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A place in a text at which a part of the file was left out, and the bytes of that part."""
+
+    at: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedText:
     """The text of one document after parsing and masking.
 
     Attributes:
-        text: for text formats the decoded source itself, so that offsets are offsets into the
-            source; for other formats the blocks joined by blank lines. Credentials are masked
-            without changing the length.
+        text: for text formats the decoded source itself, without the parts at `gaps`; for other
+            formats the blocks joined by blank lines. Credentials are masked without changing the
+            length.
         blocks: in order, not overlapping; white space between them belongs to no block.
         title: the title found in the content (never derived from the file's name), masked.
         pages: number of pages, slides or sheets, if the format has them.
         notes: which parts were not read, and why; they quote nothing from the document.
         has_lines: whether the lines of `text` are the lines of the document.
         mark_bytes: length of a byte order mark before the text, if the text is the source.
+        gaps: in order, where text that its readers do not see was left out of the source. The line
+            ends of that text are kept, so that the lines are those of the file.
     """
 
     text: str
@@ -75,6 +85,7 @@ class ParsedText:
     media_type: str = ""
     notes: tuple[str, ...] = ()
     mark_bytes: int = 0
+    gaps: tuple[Gap, ...] = ()
 
 
 def compute_parsed_digest(parsed: ParsedText) -> str:
@@ -112,7 +123,11 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
         "notes": list(parsed.notes),
     }
     # Include it only if present, so that the digests of other texts do not change.
-    return record | ({"mark_bytes": parsed.mark_bytes} if parsed.mark_bytes else {})
+    if parsed.mark_bytes:
+        record["mark_bytes"] = parsed.mark_bytes
+    if parsed.gaps:
+        record["gaps"] = [list(astuple(gap)) for gap in parsed.gaps]
+    return record
 
 
 def from_record(record: Mapping[str, Any]) -> ParsedText:
@@ -132,6 +147,7 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
         media_type=record["media_type"],
         notes=tuple(record["notes"]),
         mark_bytes=record.get("mark_bytes", 0),
+        gaps=tuple(Gap(*gap) for gap in record.get("gaps", ())),
     )
 
 

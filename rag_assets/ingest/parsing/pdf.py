@@ -1,4 +1,4 @@
-"""PDF: blocks from liteparse, outline and title from pdfium, scanned pages by OCR if it is on.
+"""PDF: blocks by tags or from liteparse, outline and title from pdfium, scanned pages by OCR.
 
 The text consists of the blocks, joined by blank lines.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from typing import TYPE_CHECKING, Self
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
@@ -40,6 +40,8 @@ from rag_assets.ingest.parsing.pdf_marks import (
     mark_raised_numbers,
     may_have_raised_numbers,
 )
+from rag_assets.ingest.parsing.pdf_outline import apply_outline
+from rag_assets.ingest.parsing.pdf_tags import read_tagged_pages
 
 if TYPE_CHECKING:
     from liteparse import LayoutBlock, LiteParse, ParsedPage, TextItem
@@ -172,48 +174,6 @@ def _compute_scale(width: float, height: float) -> float:
     return scale if pixels <= MAX_PIXELS else scale * (MAX_PIXELS / pixels) ** 0.5
 
 
-_MAX_BOOKMARKS = 20_000
-_NUMBERING = re.compile(r"^(?:(?:chapter|section|appendix|part) )?(?:[0-9]{1,4}|[a-z]|[ivx]{1,6}) ")
-_NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
-
-
-class Bookmarks:
-    """The outline of a PDF: the level of each heading, by page and title."""
-
-    def __init__(self, entries: Iterable[tuple[int, str, int]] = ()) -> None:
-        self._levels: dict[tuple[int, str], int] = {}
-        for page, title, level in entries:
-            for form in _normalize_title(title):
-                self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
-
-    def get_level(self, page: int, text: str) -> int:
-        """Return the level of a heading on a page, or on the page before it; else 0."""
-        if not self._levels:
-            return 0
-        forms = _normalize_title(shorten_heading(text))
-        at = (page, page - 1)
-        return next((n for p in at for form in forms if (n := self._levels.get((p, form)))), 0)
-
-
-def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
-    """Yield page (from 1), title and level (from 1) of each bookmark that points to a page."""
-    for bookmark in islice(document.get_toc(), _MAX_BOOKMARKS):
-        destination = bookmark.get_dest()
-        page = destination.get_index() if destination else None
-        if page is not None:
-            with suppress(UnicodeDecodeError):  # a lone surrogate, which matches no heading
-                yield page + 1, shorten_heading(bookmark.get_title()), bookmark.level + 1
-
-
-def _normalize_title(title: str) -> tuple[str, ...]:
-    """Return forms of a title that can be compared: lower case, without punctuation."""
-    words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
-    forms = [words]
-    if (bare := _NUMBERS.sub("", _NUMBERING.sub("", words))) and bare != words:
-        forms.append(bare)
-    return tuple(form for form in forms if form)
-
-
 # Asterisks of the page itself are escaped, so an unescaped asterisk marks emphasis and is removed.
 _MARKUP = re.compile(r"\\([!-/:-@\[-`{-~])|\*{1,3}")
 
@@ -258,28 +218,34 @@ class PageLayout:
         self._limits = limits
         self._margins: set[tuple[str, int, int]] = set()
         self._titles: set[str] = set()
+        self.large_title: str | None = None
+        """The text in the largest type of the first page with text."""
 
     def iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
         """Yield the number of each readable page, counted from 1, and its pieces."""
         from liteparse import ParseError
 
+        has_text = False
         parser = self._build_parser(keep_headers_footers=self._options.keep_headers_footers)
         try:
             for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
                 views = self._get_views(batch.result.pages)
                 for page in batch.result.pages:
                     pieces = list(self._iter_pieces_of_views(views[page.page_num]))
+                    if pieces and not has_text:
+                        has_text, self.large_title = True, _find_large_title(page)
                     pieces = add_boxes(pieces, page)
-                    if may_have_raised_numbers(pieces):
-                        pieces = self._mark_raised_numbers(pieces, page.page_num)
-                    yield page.page_num, pieces
+                    yield page.page_num, self.mark_raised_numbers(pieces, page.page_num)
         except ParseError:
             # The library's message may quote the document.
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
-    def _mark_raised_numbers(self, pieces: list[Piece], number: int) -> list[Piece]:
+    def mark_raised_numbers(self, pieces: list[Piece], number: int) -> list[Piece]:
+        """Return the pieces of a page with marks before raised numbers."""
         from pypdfium2 import PdfiumError
 
+        if not may_have_raised_numbers(pieces):
+            return pieces
         try:
             with self._file.open_page(number) as page:
                 text = page.get_textpage()
@@ -441,7 +407,10 @@ def _has_lost_text(page: ParsedPage) -> bool:
 
 
 _MIN_TITLE_SIZE = 1.2
+_MIN_SAME_SIZE = 0.98
+_MAX_TITLE_LENGTH = 200
 _LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def _find_lost_titles(page: ParsedPage) -> set[str]:
@@ -463,6 +432,31 @@ def _find_lost_titles(page: ParsedPage) -> set[str]:
         and (item.font_size or 0.0) >= _MIN_TITLE_SIZE * common
         and (text := _strip_blanks(item.text)) not in kept
     }
+
+
+def _find_large_title(page: ParsedPage) -> str | None:
+    """Return the first text in the largest type of a page, if most text is clearly smaller.
+
+    A form has no such title, because its values may be written in large type.
+    """
+    if page.form_fields:
+        return None
+    sizes: Counter[float] = Counter()
+    for item in page.text_items:
+        sizes[item.font_size or 0.0] += _count_visible(item.text)
+    items = [item for item in page.text_items if abs(item.rotation) < _MAX_SLANT_DEGREES]
+    words = [item for item in items if _WORD.search(item.text)]
+    largest = max((item.font_size or 0.0 for item in words), default=0.0)
+    (common, _), *_ = sizes.most_common(1) or [(0.0, 0)]
+    if not largest or largest < _MIN_TITLE_SIZE * common:
+        return None
+
+    def is_smaller(item: TextItem) -> bool:
+        return (item.font_size or 0.0) < _MIN_SAME_SIZE * largest
+
+    lines = takewhile(lambda item: not is_smaller(item), dropwhile(is_smaller, items))
+    title = clean(" ".join(item.text for item in lines))
+    return shorten_heading(title) if len(title) <= _MAX_TITLE_LENGTH else None
 
 
 def _strip_blanks(text: str) -> str:
@@ -492,13 +486,16 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         pieces = list(limit_pieces(reader.iter_pieces(), limits))
         if not pieces:
             raise reader.build_no_text_error()
-        bookmarks = Bookmarks(_iter_bookmark_entries(file.document))
-        text, blocks = assemble(_apply_outline(pieces, bookmarks))
-        property_title = clean_property_title(file.title)
+        # Tags state which texts are headings; the layout only suggests it.
+        has_tags = reader.has_tags
+        text, blocks = assemble(pieces if has_tags else apply_outline(pieces, file.document))
         return ParsedText(
             text,
             blocks,
-            title=property_title or _find_first_page_title(pieces) or find_first_title(blocks),
+            title=clean_property_title(file.title)
+            or (None if has_tags else reader.layout.large_title)
+            or _find_first_page_title(pieces)
+            or find_first_title(blocks),
             pages=len(file),
             ocr_pages=reader.ocr_pages,
             has_lines=False,
@@ -513,15 +510,16 @@ class _PdfReader:
         self._file = file
         self._options = options
         self._limits = limits
-        self._layout = PageLayout(file, options, limits)
+        self.layout = PageLayout(file, options, limits)
         self._readable = 0
         self._pictures = 0
         self._time = OcrTime(limits)
+        self.has_tags = False
 
     def iter_pieces(self) -> Iterator[Piece]:
         with ExitStack() as stack:
             reader: TextReader | None = None
-            for number, pieces in self._layout.iter_pages():
+            for number, pieces in self._iter_pages():
                 self._readable += 1
                 if _is_scanty(pieces) and self._file.is_picture_page(number):
                     self._pictures += 1
@@ -532,6 +530,23 @@ class _PdfReader:
                         yield from self._read_page(reader, number) or pieces
                         continue
                 yield from pieces
+
+    def _iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
+        """Yield the number of each readable page, and its pieces by its tags or its layout.
+
+        Some programs tag headings as paragraphs. So tags without headings are used only if the
+        layout shows no headings either.
+        """
+        keeps_all = self._options.keep_headers_footers
+        tagged = [] if keeps_all else read_tagged_pages(self._file.document)
+        if not _has_heading(tagged):
+            laid_out = self.layout.iter_pages()
+            if not tagged or _has_heading(pages := list(laid_out)):
+                yield from pages if tagged else laid_out
+                return
+        self.has_tags = True
+        for number, pieces in tagged:
+            yield number, self.layout.mark_raised_numbers(pieces, number)
 
     @property
     def ocr_pages(self) -> int:
@@ -569,6 +584,10 @@ class _PdfReader:
         ]
 
 
+def _has_heading(pages: Iterable[tuple[int, list[Piece]]]) -> bool:
+    return any(piece.kind == "heading" for _, pieces in pages for piece in pieces)
+
+
 def _is_scanty(pieces: Sequence[Piece]) -> bool:
     return sum(len(piece.text) for piece in pieces) <= MAX_SCAN_CHARACTERS
 
@@ -577,24 +596,3 @@ def _find_first_page_title(pieces: list[Piece]) -> str | None:
     """Return the heading with the highest level on the first page; None if it has none."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return shorten_heading(min(headings, key=lambda p: p.level).text) if headings else None
-
-
-def _apply_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
-    """Keep only the headings in the outline, if at least one heading on the pages is in it.
-
-    The headings found by type size are too many. An outline with other words, such as slide names,
-    is ignored.
-    """
-    levels = [bookmarks.get_level(piece.page or 0, piece.text) for piece in pieces]
-    are_confirmed = (
-        piece.kind == "heading" and level for piece, level in zip(pieces, levels, strict=True)
-    )
-    if not any(are_confirmed):
-        return pieces
-    return [_apply_level(piece, level) for piece, level in zip(pieces, levels, strict=True)]
-
-
-def _apply_level(piece: Piece, level: int) -> Piece:
-    if level and piece.kind in {"heading", "paragraph"}:
-        return replace(piece, kind="heading", level=level)
-    return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece

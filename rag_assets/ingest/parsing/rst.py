@@ -1,4 +1,4 @@
-"""reStructuredText: the source itself is the text, so that every offset is an offset into it.
+"""reStructuredText: the source itself is the text, without comments and directives for programs.
 
 Blocks follow the block structure of docutils as far as sections, literal blocks, lists, tables and
 directives need it; inline markup is not changed. A title is a separate line with an adornment below
@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Outline,
-    find_first_title,
     shorten_heading,
 )
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
+from rag_assets.ingest.parsing.text import Line, decode_text, leave_out_front_matter, split_lines
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _MIN_ADORNMENT_LENGTH = 2
@@ -113,8 +112,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 def parse_rst(text: str) -> ParsedText:
     """Find the blocks and the title of a reStructuredText document."""
-    blocks = tuple(_RstParser(text).iter_blocks())
-    return ParsedText(text=text, blocks=blocks, title=find_first_title(blocks))
+    return leave_out_front_matter(text, [*_RstParser(text).iter_blocks()])
 
 
 class _RstParser:

@@ -11,13 +11,15 @@ every language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
+from rag_assets.ingest.parsing.blocks import find_first_title
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
-from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.model import Block, Gap, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _CLOSING = ")]}"
@@ -111,6 +113,50 @@ def split_lines(text: str) -> Iterator[Line]:
             return
         yield Line(at, match.end(1), match[1], not match[1].strip())
         at = match.end()
+
+
+_NOT_LINE_ENDS = re.compile(r"[^\r\n]+")
+
+
+def leave_out(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, tuple[Gap, ...]]:
+    """Return a text without these spans, whose line ends are kept, and the gaps in the text.
+
+    Args:
+        spans: offsets of the start and end of each span, in order, not overlapping.
+    """
+    parts: list[str] = []
+    gaps: list[Gap] = []
+    at = length = 0
+    for start, end in spans:
+        hidden = text[start:end]
+        line_ends = _NOT_LINE_ENDS.sub("", hidden)
+        length += start - at
+        gaps.append(Gap(length, len(hidden.encode("utf-8", "surrogatepass")) - len(line_ends)))
+        parts += [text[at:start], line_ends]
+        length += len(line_ends)
+        at = end
+    return "".join([*parts, text[at:]]), tuple(gaps)
+
+
+def leave_out_front_matter(text: str, blocks: Sequence[Block]) -> ParsedText:
+    """Return a document without its blocks for programs, whose line ends are kept.
+
+    Raises:
+        DocumentEmpty: nothing else is in the document.
+    """
+    visible, gaps = leave_out(
+        text, ((block.start, block.end) for block in blocks if block.kind == "front_matter")
+    )
+    if not visible.strip():
+        raise DocumentEmpty("the document contains only comments or embedded files")
+    kept: list[Block] = []
+    removed = 0
+    for block in blocks:
+        if block.kind == "front_matter":
+            removed += sum(map(len, _NOT_LINE_ENDS.findall(text, block.start, block.end)))
+        else:
+            kept.append(replace(block, start=block.start - removed, end=block.end - removed))
+    return ParsedText(visible, tuple(kept), title=find_first_title(kept), gaps=gaps)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

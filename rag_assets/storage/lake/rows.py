@@ -22,7 +22,7 @@ from rag_assets.common.errors import BadVectors, DocumentRejected
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.chunk_set import parse_facts, serialize_facts
 from rag_assets.ingest.chunking.model import Fact, build_chunk_record, parse_chunk
-from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.ingest.parsing.model import Block, Gap, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
@@ -51,7 +51,12 @@ BLOCK: Final = pl.Struct(
 MASKED: Final = pl.Struct({"start": _INTEGER, "end": _INTEGER, "rule": _TEXT})
 OF_PAGES: Final = pl.Schema({"block_ids": pl.List(_TEXT)})
 """Ids of blocks, in the order of the blocks; null in texts without block ids."""
-OF_MARKS: Final = pl.Schema({"mark_bytes": _INTEGER})
+OF_SOURCES: Final = pl.Schema(
+    {
+        "mark_bytes": _INTEGER,
+        "gaps": pl.List(pl.Struct({"at": _INTEGER, "bytes": _INTEGER})),
+    }
+)
 """Columns that parsed texts of earlier versions lack; they are read as null."""
 
 CHECKSUMS: Final = pl.Schema({"checksum": _INTEGER})
@@ -72,7 +77,7 @@ PARSED_TEXT: Final = pl.Schema(
         "notes": pl.List(_TEXT),
         "created_at": _TIMESTAMP,
         **OF_PAGES,
-        **OF_MARKS,
+        **OF_SOURCES,
         **CHECKSUMS,
     }
 )
@@ -162,7 +167,7 @@ class TableKind:
 
 
 PARSED_TEXT_TABLE: Final = TableKind(
-    "key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset({*OF_PAGES, *OF_MARKS, *CHECKSUMS})
+    "key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset({*OF_PAGES, *OF_SOURCES, *CHECKSUMS})
 )
 CHUNKS_TABLE: Final = TableKind(
     *("key", CHUNKS, 32, 16 << 20, "ZSTD"),
@@ -333,6 +338,7 @@ def _build_parsed_record(row: ParsedRow) -> dict[str, Any]:
         "notes": list(parsed.notes),
         "block_ids": block_ids if any(block_ids) else None,
         "mark_bytes": parsed.mark_bytes or None,
+        "gaps": [asdict(gap) for gap in parsed.gaps] or None,
     }
 
 
@@ -348,6 +354,7 @@ def _parse_parsed_row(record: dict[str, Any]) -> ParsedRow:
         masked=tuple(MaskedSpan(**span) for span in record["masked"]),
         notes=tuple(record["notes"]),
         mark_bytes=record["mark_bytes"] or 0,
+        gaps=tuple(Gap(**gap) for gap in record["gaps"] or ()),
     )
     return ParsedRow(record["key"], record["digest"], parsed, record["created_at"])
 

@@ -41,7 +41,7 @@ def sized(passage: Passage, text: str, parameters: ChunkParameters) -> int:
 def must_repeat(
     parsed: ParsedText, before: Passage, after: Passage, parameters: ChunkParameters
 ) -> bool:
-    """Return whether words must be repeated: if there is room, and rows and lines are complete."""
+    """Return whether words must be repeated: if there is room, outside rows and code."""
     new = [b for b in parsed.blocks if b.start < after.end and after.new_start < b.end]
     last = [b for b in parsed.blocks if b.start < before.end][-1]
     begun = [b for b in new if b.start >= after.new_start or b.kind in {"table", "list"}]
@@ -49,7 +49,7 @@ def must_repeat(
     whole = parsed.text[after.new_start : begun[0].end] if begun else ""
     if begun and begun[0].kind == "heading":
         whole = parsed.text[after.new_start : next(b for b in new if b.kind != "heading").end]
-    return last.kind not in {"table", "code"} and size(whole, parameters) < most
+    return last.kind not in {"table", "row", "code"} and size(whole, parameters) < most
 
 
 def check_promises(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:

@@ -127,6 +127,22 @@ def test_a_table_over_the_limit_is_cut_between_rows() -> None:
         assert set(new.split("\n")) <= set(rows)
 
 
+@pytest.mark.parametrize(
+    "limits", [("heading", 64, 30), ("recursive", 64, 30), ("sentence", 200, 90)]
+)
+def test_overlap_repeats_only_complete_rows(limits: tuple[str, int, int]) -> None:
+    rows = [f"Station {n} | tide gauge of the old harbour | {n} m" for n in range(60)]
+    end = [("heading", "# B"), ("paragraph", prose(1))]
+    parsed = parsed_from([("heading", "# A"), *(("row", row) for row in rows), *end])
+    repeated = 0
+    for passage in passages_of(parsed, parameters_of(*limits)):
+        overlap = parsed.text[passage.start : passage.new_start]
+        assert set(overlap.split("\n")) <= {*rows, ""}
+        assert not (overlap and parsed.text.startswith("# B", passage.new_start))
+        repeated += bool(overlap)
+    assert repeated > 5
+
+
 def test_the_number_of_a_list_item_ends_no_sentence() -> None:
     items = "\n".join(f"{n}. {prose(1)}" for n in range(1, 60))
     parsed = parsed_from([("paragraph", items)])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 Style = Literal["heading", "subheading", "body", "code"]
 _FONTS = {
@@ -192,6 +193,80 @@ def of_objects(objects: Sequence[bytes]) -> bytes:
     out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     out += b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
     return bytes(out)
+
+
+Tagged: TypeAlias = "tuple[str, Sequence[Tagged]] | tuple[int, int, int, str]"
+"""A structure element with its children, or a text with its page (from 1) and place."""
+
+
+def tagged(
+    root: Tagged, others: Sequence[tuple[int, int, int, str, str]] = (), *, large: str = ""
+) -> bytes:
+    """Return a PDF with a tree of structure elements.
+
+    Args:
+        large: the text that is written in large type.
+        others: texts outside the tree, each with its page, its place, and the tag that encloses it
+            (such as `Artifact`) or "".
+    """
+    elements: list[tuple[str, int, list[str]]] = []  # type, parent, kids
+    marks: dict[int, list[int]] = {}  # for each page, the element of each marked part
+    lines: dict[int, list[str]] = {}
+
+    def draw(text: tuple[int, int, int, str], before: str, after: str) -> None:
+        page, x, y, shown = text
+        size = 24 if shown == large else 11
+        drawn = f"BT /F1 {size} Tf {x} {y} Td ({shown}) Tj ET"
+        lines.setdefault(page, []).append(f"{before}\n{drawn}\n{after}")
+
+    def add(item: Tagged, parent: int) -> None:
+        if len(item) == 2:
+            number = len(elements)
+            elements.append((item[0], parent, []))
+            if parent >= 0:
+                elements[parent][2].append(f"ELEMENT{number} 0 R")
+            for child in item[1]:
+                add(child, number)
+            return
+        of_page = marks.setdefault(item[0], [])
+        elements[parent][2].append(f"<</Type/MCR/Pg {item[0] + 4} 0 R/MCID {len(of_page)}>>")
+        draw(item, f"/{elements[parent][0]} <</MCID {len(of_page)}>> BDC", "EMC")
+        of_page.append(parent)
+
+    for *text, tag in others:
+        draw(
+            (text[0], text[1], text[2], text[3]), f"/{tag} BMC" if tag else "", "EMC" if tag else ""
+        )
+    add(root, -1)
+    pages = max(lines)
+    first = 5 + 2 * pages  # the object number of the first element
+    parents = "".join(
+        f"{page - 1}[{' '.join(f'{first + n} 0 R' for n in of_page)}]"
+        for page, of_page in sorted(marks.items())
+    )
+    kids = " ".join(f"{page + 4} 0 R" for page in range(1, pages + 1))
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R/StructTreeRoot 3 0 R/MarkInfo<</Marked true>>>>",
+        f"<</Type/Pages/Kids[{kids}]/Count {pages}>>",
+        f"<</Type/StructTreeRoot/K {first} 0 R/ParentTree<</Nums[{parents}]>>>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        *(
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/StructParents {page - 1}"
+            f"/Contents {4 + pages + page} 0 R/Resources<</Font<</F1 4 0 R>>>>>>"
+            for page in range(1, pages + 1)
+        ),
+        *(
+            f"<</Length {len(content)}>>stream\n{content}\nendstream"
+            for content in ("\n".join(lines[page]) for page in range(1, pages + 1))
+        ),
+        *(
+            f"<</Type/StructElem/S/{type_}/P {first + parent if parent >= 0 else 3} 0 R"
+            f"/K[{' '.join(kids)}]>>"
+            for type_, parent, kids in elements
+        ),
+    ]
+    numbered = (re.sub(r"ELEMENT(\d+)", lambda m: str(first + int(m[1])), o) for o in objects)
+    return of_objects([each.encode("latin-1") for each in numbered])
 
 
 def bomb(megabytes: int) -> bytes:

@@ -45,6 +45,14 @@ def _mdx() -> bytes:
     ).encode()
 
 
+def _asciidoc() -> bytes:
+    return (
+        f"= {MARKER}\n:attribute: {MARKER}\n\n// {MARKER}\n\n== {MARKER} 1\n\n* item {MARKER}\n\n"
+        f"[source]\n----\n{MARKER}\n----\n\n|===\n|a |{MARKER}\n|===\n\n"
+        f"{MARKER}\n---------\n\nend\n"
+    ).encode()
+
+
 def _rst() -> bytes:
     return (
         f"========\n{MARKER}\n========\n\n:Author: {MARKER}\n\nText::\n\n    literal {MARKER}\n\n"
@@ -165,6 +173,7 @@ _MAKERS = MappingProxyType(
         "text.plain": ((_markdown, media_types.PLAIN),),
         "office.pptx": ((_pptx, media_types.PPTX),),
         "text.rst": ((_rst, media_types.RST),),
+        "text.asciidoc": ((_asciidoc, media_types.ASCIIDOC),),
         "text.source_code": ((_source_code, "text/x-python"),),
         "web.page": ((_html, media_types.HTML),),
         "office.xlsx": ((_xlsx, media_types.XLSX),),

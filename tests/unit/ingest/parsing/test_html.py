@@ -120,6 +120,27 @@ def test_hidden_text_is_left_out(unseen: str) -> None:
     assert "x" not in read(f"<p>kept {unseen} too</p>{unseen}").text
 
 
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        "<div class='navheader'><table><tr><td>x<td>x</table></div>", "<ul class=docnav><li>x</ul>",
+        "<div class='nav-panel'><a>x</a></div>", "<div id=nav-path class=navpath>x</div>",
+        "<ol id=breadcrumbs><li>x</ol>", "<div role=contentinfo>x</div>",
+        "<span class='mw-editsection'>[<a>x</a>]</span>", "<a class=headerlink>x</a>",
+        "<span class='sr-only'>x</span>", "<span class=lineno>x</span>",
+        "<div class='navbox noprint'><table><tr><th>x<td>x</table></div>",
+    ],
+)  # fmt: skip
+def test_navigation_of_page_generators_is_left_out(unseen: str) -> None:
+    read_lines = lines(read(f"<h2>Part{unseen}</h2>{unseen}<p>kept"))
+    assert read_lines == [("heading2", "Part"), ("paragraph", "kept")]
+
+
+def test_what_has_a_heading_or_another_class_is_no_navigation() -> None:
+    page = "<div class=nav><h2>Part</h2></div><div class='navy subnavigator toc'>kept</div>"
+    assert lines(read(page)) == [("heading2", "Part"), ("paragraph", "kept")]
+
+
 def test_only_the_main_part_of_a_page_is_read() -> None:
     page = "<header>Site</header><aside>Ads</aside><main><p>text<footer>note</footer></main>"
     assert lines(read(page)) == [("paragraph", "text"), ("paragraph", "note")]
@@ -138,6 +159,7 @@ def test_only_the_main_part_of_a_page_is_read() -> None:
         ("<p>größer €".encode("utf-16"), "größer €"),
         ("<meta charset=utf-7><p>ü".encode(), "ü"),
         ("<meta charset=no-such><p>ü".encode(), "ü"),
+        (b"<script>" + b"x" * 9_000 + b"</script><meta charset=koi8-r><p>\xd0\xd2", "пр"),
     ],
 )
 def test_the_encoding_is_found(data: bytes, text: str) -> None:

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from rag_assets.ingest.parsing.markdown import parse_markdown
-from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.common.errors import DocumentEmpty
+from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
+from rag_assets.ingest.parsing.markdown import MarkdownParser, parse_markdown
+from rag_assets.ingest.parsing.media_types import MARKDOWN, MDX, RST
+from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
+from rag_assets.ingest.parsing.registry import parse
 
 LINES = [
     "# one", "## two ##", "####### seven", "#", "===", "---", "- item", "1. item", "  inner",
@@ -22,12 +27,12 @@ LINES = [
 documents = st.lists(
     st.tuples(st.sampled_from(LINES), st.sampled_from(["\n", "\n", "\r\n", "\r"])), max_size=12
 ).map(lambda lines: "".join(line + end for line, end in lines))
-wild = st.text(alphabet=st.sampled_from("#-=`~|>*+<!: \t\r\n\x0c1.ab"), max_size=80)
+wild = st.text(alphabet=st.sampled_from("#-=`~|>*+<!%: \t\r\n\x0c1.ab"), max_size=80)
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
     parsed = parse_markdown(text)
-    return [(block.kind, text[block.start : block.end]) for block in parsed.blocks]
+    return [(block.kind, parsed.text[block.start : block.end]) for block in parsed.blocks]
 
 
 def paths(text: str) -> list[tuple[str, ...]]:
@@ -49,7 +54,9 @@ def covered(parsed: ParsedText) -> bool:
 @given(st.one_of(documents, wild))
 def test_blocks_are_ordered_and_cover_all_but_white_space(text: str) -> None:
     parsed = parse_markdown(text)
-    assert parsed.text == text
+    assert parsed.text == text or parsed.gaps
+    assert parsed.text.count("\n") == text.count("\n")
+    assert len(parsed.text.encode()) + sum(gap.bytes for gap in parsed.gaps) == len(text.encode())
     assert covered(parsed)
     for block in parsed.blocks:
         assert (block.kind == "heading") == (1 <= block.level <= 6)
@@ -113,7 +120,6 @@ lazy
         ("list", "1. x"),
         ("table", "| a | b |\n|---|:-:|\n| 1 | 2 |"),
         ("code", "```sh\n# no heading\n```"),
-        ("paragraph", "<!--\n# hidden\n\n-->"),
         ("code", "    indented"),
         ("paragraph", "> # quoted"),
     ]
@@ -132,6 +138,7 @@ def test_headings_make_paths() -> None:
     ("line", "name"),
     [
         ("# a", "a"), ("#\ta", "a"), ("   ###   a  b ###  ", "a b"), ("# a#", "a#"), ("## #", ""),
+        ("## 安装 {#install .new}", "安装"), ("# a {: #b}", "a"), ("# Set {x}", "Set {x}"),
         ("# C#", "C#"), ("# `x` *y*", "`x` *y*"), ("#", ""),
     ],
 )  # fmt: skip
@@ -159,6 +166,21 @@ def test_what_is_no_heading(line: str) -> None:
 def test_headings_in_fences_and_comments_are_none(text: str) -> None:
     hidden = [path for path in paths(text) if path and path[-1] != "b"]
     assert hidden == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('<h1 align="center">Project <b>Pump</b> &amp; Co</h1>\n\n## Use\n', "Project Pump & Co"),
+        ('<h1 align="center">\n  <img src="logo.svg">\n  Pump\n</h1>\n\n## Use\n', "Pump"),
+        ('<h1 align="center"><img src="logo.svg"></h1>\n\n## Use\n', "Use"),
+        ("<h1>never closed\n\n## Use\n", "Use"),
+        ("```html\n<h1>Code</h1>\n```\n\n## Use\n", "Use"),
+    ],
+)
+def test_a_heading_in_html_is_a_heading(text: str, name: str) -> None:
+    assert parse_markdown(text).title == name
+    assert paths(text)[-1][0] == name
 
 
 def test_a_setext_heading_may_have_two_lines() -> None:
@@ -223,6 +245,16 @@ def test_the_title(text: str, title: str | None) -> None:
         "```\n" * 120_000,
         "<!--\n" * 200_000,
         "<!-- a -->\n" * 50_000,
+        "a <!-- " * 100_000,
+        "a <!-- b --> " * 50_000,
+        "- `a ``b <!-- c\n" * 50_000,
+        "a %%b " * 100_000,
+        "%% a\n" * 100_000,
+        "%%\n" * 100_000,
+        "<!-- a -->\n" + "".join("`" * i + " " for i in range(1_400)),
+        "![](data:a/a;" * 50_000,
+        "<script>\n" * 50_000,
+        "<h1>\n" * 100_000,
         "---\ntitle: [" + "[" * 100_000 + "\n---\n",
         "- a\n" * 250_000,
         "a\n---\n" * 60_000,
@@ -230,7 +262,7 @@ def test_the_title(text: str, title: str | None) -> None:
         "".join(">" * i + " a\n" for i in range(1_400)),
         "".join(f"{'#' * (i % 6 + 1)} heading {i}\n\ntext\n\n" for i in range(40_000)),
     ],
-    ids=range(16),
+    ids=range(26),
 )
 def test_time_is_linear(text: str) -> None:
     started = time.process_time()
@@ -279,7 +311,7 @@ def test_blocks_of_documents_are_those_of_another_parser() -> None:
             for token in other.parse(text)
             if token.type in kind_of and not token.level and token.map
         }
-        blocks = parse_markdown(text).blocks
+        blocks = [*MarkdownParser(text).iter_blocks()]
         lines = {(b.kind, text.count("\n", 0, b.start)) for b in blocks}
         assert {line for line in lines if line[0] in kind_of.values()} == expected, file
 
@@ -298,3 +330,124 @@ def test_text_between_thematic_breaks_is_not_front_matter(first: str) -> None:
 )  # fmt: skip
 def test_settings_are_front_matter(settings: str) -> None:
     assert kinds(f"{settings}\ntext")[0] == ("front_matter", settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "visible"),
+    [
+        ("A <!-- x --> b", "A b"),
+        ("<!-- x -->\nText", "\nText"),
+        ("<!-- x\n\ny --> Text", "\n\nText"),
+        ("# Title <!-- {#x} -->\n\nText", "# Title \n\nText"),
+        ("- a <!-- x -->\n- b\n\n  <!-- y -->", "- a \n- b\n\n  "),
+        ("| a <!-- x --> | b |\n|---|---|\n| 1 | <!-- y -->2 |", "| a | b |\n|---|---|\n| 1 | 2 |"),
+        ("> Zitat <!-- x -->", "> Zitat "),
+        ("`a` <!-- x --> `b`", "`a` `b`"),
+        ("C:\\ \\` <!-- x --> \\`", "C:\\ \\` \\`"),
+        ("- one `\n- two <!-- x -->\n- three `", "- one `\n- two \n- three `"),
+        ("Äh <!-- ✓ geheim 🔒 é --> ja", "Äh ja"),
+        ("a %%x%% b\n\n%% x %%", "a b\n\n"),
+        ("%%\nx\n\n```\nx\n```\n%%\nText", "\n" * 6 + "\nText"),
+        ("![Teich](data:image/png;base64," + "x/" * 5_000 + ") Text", "![Teich]() Text"),
+        ("[a]: <data:image/svg+xml;charset=utf-8;base64," + "x" * 99 + ">", "[a]: <>"),
+        ('<img alt="A" src="data:image/gif,' + "x" * 99 + '">', '<img alt="A" src="">'),
+        ("<script setup>\nx\n\nx\n</script>\n\n# Page\n\n<style>\nx\n</style>\n",
+         "\n" * 4 + "\n\n# Page\n\n" + "\n" * 3),
+    ],
+)  # fmt: skip
+def test_what_readers_of_a_page_do_not_see_is_left_out(text: str, visible: str) -> None:
+    parsed = parse_markdown(text)
+    assert parsed.text == visible
+    assert not any("x" in name for block in parsed.blocks for name in block.heading_path)
+    assert covered(parsed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`<!-- x -->` and `` ` <!-- x --> ` ``",
+        "```html\n<!-- x -->\n```",
+        "    <!-- x -->",
+        "- a\n\n  ```html\n  <!-- x -->\n\n  <!-- y -->\n  ```\n- b",
+        "> ~~~\n> <!-- x -->\n> ~~~",
+        "An <!-- unclosed remark",
+        "\\<!-- x -->",
+        "100%% of 50%% and %d%%",
+        "%%time\ncell\n%%bash\ncell",
+        "%% Section 1\ntext\n\n%% Section 2",
+        "A `data:image/png;base64," + "x" * 99 + "` in code, and data:text/plain,short in text",
+        "A <script> tag ends with </script>",
+        "{/* only MDX */}",
+    ],
+)
+def test_code_and_text_like_comments_are_kept(text: str) -> None:
+    assert parse_markdown(text).text == text
+
+
+def test_text_behind_a_comment_is_not_indented() -> None:
+    text = "<!-- x -->     A remark\n\n- a\n  <!-- x -->   b\n"
+    assert [kind for kind, _ in kinds(text)] == ["paragraph", "list"]
+
+
+def test_a_document_of_comments_only_is_empty() -> None:
+    with pytest.raises(DocumentEmpty, match="only comments"):
+        parse(b"<!-- x -->\n", MARKDOWN)
+
+
+MDX_PAGE = """---
+title: Page
+---
+import X from "secret"
+
+# Ä
+
+Text {/* secret é */} more.
+
+{/*
+secret
+
+*/}
+
+<Secret>
+
+- `{/* code */}`  <!-- secret --> %%a%%
+
+</Secret>
+
+Last ü.
+"""
+RST_PAGE = """Manual
+======
+
+.. _secret:
+
+First é.
+
+.. A secret
+   remark.
+
+.. index:: secret
+
+Last.
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "media_type"),
+    [(MDX_PAGE, MDX), (RST_PAGE, RST), ("# A\n\nÄ <!-- secret\n-->\n\n> b\n%%secret%%", MARKDOWN)],
+)
+@pytest.mark.parametrize("limit", [16, 400])
+def test_chunks_have_no_hidden_text_and_the_offsets_of_the_file(
+    source: str, media_type: str, limit: int
+) -> None:
+    parsed = parse(source.encode(), media_type)
+    assert from_record(to_record(parsed)) == parsed
+    parameters = build_chunk_parameters("recursive", max_tokens=limit, overlap=0)
+    chunks = chunk_document(parsed, parameters, parsed_digest="d").chunks
+    assert chunks
+    for chunk in chunks:
+        assert "secret" not in chunk.text.lower()
+        words = chunk.text.split()[:2]  # no text is left out between these
+        assert source.encode()[chunk.byte_start :].split()[:2] == [word.encode() for word in words]
+        first = source.encode()[: chunk.byte_start].count(b"\n") + 1
+        assert chunk.location.line_start == first

@@ -419,6 +419,32 @@ def test_a_language_without_data_is_one_clear_error(tmp_path) -> None:  # type: 
     ocr.require_languages(["deu"], str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("texts", "title"),
+    [
+        ([(24, "A Package"), (24, "of Tides"), (11, "By me"), (14, "Contents")],
+         "A Package of Tides"),
+        ([(14, "Tides"), (11, "By me"), (14, "Contents"), (9, "1 Overview")], "Tides"),
+        ([(24, "A"), (30, "7"), (11, "No word is large")], None),
+        ([(11, "All of the text"), (12, "is of about one size")], None),
+    ],
+)  # fmt: skip
+def test_the_title_is_the_text_in_the_largest_type(
+    texts: list[tuple[int, str]], title: str | None
+) -> None:
+    lines = [
+        f"BT /F1 {size} Tf 72 {700 - 40 * n} Td ({text}) Tj ET"
+        for n, (size, text) in enumerate(texts)
+    ]
+    body = [f"BT /F1 11 Tf 72 {400 - 14 * n} Td (Ordinary text goes on.) Tj ET" for n in range(9)]
+    data = pdfs.by_hand("\n".join([*lines, *body]).encode())
+    with PdfFile(data) as file:
+        layout = pdf.PageLayout(file, ParseOptions(), ParseLimits())
+        list(layout.iter_pages())
+    assert layout.large_title == title
+    assert parse_document(data, PDF).title == title or title is None
+
+
 def test_what_a_picture_is() -> None:
     for data, picture in (
         (TYPED, False), (SCANNED, True), (pdfs.by_hand(b" "), False),

@@ -53,8 +53,7 @@ def test_styles_of_adornment_are_levels_in_order_of_appearance() -> None:
         (3, ("Manual", "Part one", "Deeper")),
         (2, ("Manual", "Part two")),
     ]
-    assert blocks_of(parsed)[0] == ("front_matter", ".. comment for authors\n   goes on")
-    assert blocks_of(parsed)[1] == ("heading", "======\nManual\n======")
+    assert blocks_of(parsed)[0] == ("heading", "======\nManual\n======")
     assert ("paragraph", "Words\nof one paragraph.") in blocks_of(parsed)
     # With and without an overline are two styles.
     assert paths("==\na\n==\n\nb\n==\n") == [("a",), ("a", "b")]
@@ -90,8 +89,8 @@ def test_what_is_no_title(text: str) -> None:
         (".. note:: Mind\n   the gap.", [("paragraph", ".. note:: Mind\n   the gap.")]),
         (".. csv-table:: Rates\n\n   a, b", [("table", ".. csv-table:: Rates\n\n   a, b")]),
         (".. toctree::\n\n   a\n   b\n\ntext",
-         [("front_matter", ".. toctree::\n\n   a\n   b"), ("paragraph", "text")]),
-        (".. _target:\n\ntext", [("front_matter", ".. _target:"), ("paragraph", "text")]),
+         [("paragraph", "text")]),
+        (".. _target:\n\ntext", [("paragraph", "text")]),
         (".. [1] A footnote.", [("paragraph", ".. [1] A footnote.")]),
         (".. |logo| image:: x.png", [("paragraph", ".. |logo| image:: x.png")]),
         ("- one\n- two\n\n  more of two\n\n- three\n\nafter",
@@ -115,13 +114,13 @@ def test_blocks(text: str, blocks: list[tuple[str, str]]) -> None:
 
 @given(st.text(alphabet="ab =-~.:+|*>\n\t_1", max_size=120))
 def test_every_visible_character_is_in_exactly_one_block(text: str) -> None:
-    parsed = parse_rst(text)
+    parsed = parse_rst(f"{text}\n\nend")
     at = 0
     for block in parsed.blocks:
-        assert not text[at : block.start].strip()
+        assert not parsed.text[at : block.start].strip()
         assert block.start < block.end
         at = block.end
-    assert not text[at:].strip()
+    assert not parsed.text[at:].strip()
 
 
 @pytest.mark.no_cover
@@ -146,5 +145,5 @@ def test_every_visible_character_is_in_exactly_one_block(text: str) -> None:
 )
 def test_the_time_is_linear(text: str) -> None:
     started = time.process_time()
-    parse_rst(text)
+    parse_rst(f"{text}\n\nend")
     assert time.process_time() - started < 8

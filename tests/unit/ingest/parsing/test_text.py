@@ -18,9 +18,9 @@ PYTHON = "text/x-python"
 
 def blocks_of(text: str, media_type: str) -> list[tuple[str, str]]:
     parsed = parse(text.encode(), media_type)
-    assert parsed.text == text
+    assert parsed.text == text or parsed.gaps
     assert parsed.has_lines
-    return [(block.kind, text[block.start : block.end]) for block in parsed.blocks]
+    return [(block.kind, parsed.text[block.start : block.end]) for block in parsed.blocks]
 
 
 MDX = """\
@@ -68,21 +68,16 @@ import your data in the tool
 def test_mdx_leaves_programs_out_and_keeps_what_is_read() -> None:
     assert blocks_of(MDX, media_types.MDX) == [
         ("front_matter", "---\ntitle: Install\n---"),
-        ("front_matter", MDX[MDX.index("import {") : MDX.index("\n\nexport")]),
-        ("front_matter", MDX[MDX.index("export") : MDX.index("\n\n{/*")]),
-        ("front_matter", "{/* # not a heading\n   either */}"),
         ("heading", "# Install the agent"),
         ("paragraph", '<Tabs>\n  <Tab title="Linux">'),
         ("paragraph", "    Run **this** first:"),
         ("code", "    ```sh\n    # no heading\n    <Tabs>\n    ```"),
-        ("front_matter", "  </Tab>\n</Tabs>"),
-        ("front_matter", '<Card\n  href="/next"\n  icon="x"\n/>'),
         ("paragraph", "Text with <b>tags</b>, imports and exports."),
         ("paragraph", "import your data in the tool"),
     ]
     parsed = parse(MDX.encode(), media_types.MDX)
     assert parsed.title == "Install"
-    assert parsed.blocks[6].heading_path == ("Install the agent",)
+    assert parsed.blocks[4].heading_path == ("Install the agent",)
 
 
 def test_plain_text_is_its_paragraphs() -> None:
@@ -149,7 +144,7 @@ def test_every_visible_character_is_in_exactly_one_block(kind: str, text: str) -
 )  # fmt: skip
 def test_the_time_is_linear(kind: str, line: str) -> None:
     started = time.process_time()
-    parse((line * (300_000 // len(line))).encode(), kind)
+    parse(f"text\n\n{line * (300_000 // len(line))}".encode(), kind)
     assert time.process_time() - started < 8
 
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from rag_assets.ingest.chunking.model import BlockPlace, Definition, Fact
 from rag_assets.ingest.parsing.model import (
     Block,
+    Gap,
     ParsedText,
     compute_parsed_digest,
     from_record,
@@ -119,8 +121,11 @@ def test_digests_tell_block_ids_and_stay_as_they_were_without() -> None:
     )
 
 
-def test_byte_order_marks_are_read_as_written(acme: TenantLake) -> None:
-    marked = replace(PLAIN, mark_bytes=3)
+@pytest.mark.parametrize("facts", [{"mark_bytes": 3}, {"gaps": (Gap(0, 9), Gap(4, 1))}])
+def test_facts_about_the_source_are_read_as_written(
+    acme: TenantLake, facts: dict[str, Any]
+) -> None:
+    marked = replace(PLAIN, **facts)
     rows = [
         ParsedRow(key, compute_parsed_digest(one), one)
         for key, one in (("a", marked), ("b", PLAIN))
@@ -129,7 +134,7 @@ def test_byte_order_marks_are_read_as_written(acme: TenantLake) -> None:
     assert acme.parsed(["a", "b"]) == dict(zip("ab", rows, strict=True))
     assert from_record(to_record(marked)) == marked
     assert compute_parsed_digest(marked) != compute_parsed_digest(PLAIN)
-    assert "mark_bytes" not in to_record(PLAIN)
+    assert not facts.keys() & to_record(PLAIN).keys()
 
 
 GROUP = 500
