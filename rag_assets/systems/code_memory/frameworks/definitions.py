@@ -88,7 +88,8 @@ class RouteRules(_Rules):
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
             "controller#action"`; a name that no call has, such as `none`, means that the call does
             not state it.
-        within: calls, at least one of which must enclose the route.
+        within: calls, at least one of which must enclose the route, unless a router is the receiver
+            of the function around it.
         verbs: HTTP method by name of a call in the chain of an argument: `get(show).post(store)`.
         has_method_in_path: whether a path may start with the method: `GET /items`.
         is_joined: whether the path consists of all string arguments, joined.

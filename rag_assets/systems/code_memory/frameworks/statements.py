@@ -28,6 +28,15 @@ ANNOTATION: Final = "framework_annotation"
 CLASS: Final = "framework_class"
 FUNCTION: Final = "framework_function"
 ASSIGNED: Final = "framework_value"
+BODY: Final = "body"
+"""Value of a call with the offset of its last argument, if that is a function or a call."""
+NAME_AT: Final = "name_at"
+"""Value of a call with the offset of its name, if its receiver starts on an earlier line."""
+PLACE: Final = "place"
+"""Value of a route's call whose receiver starts on an earlier line: the number of lines from there
+to its name, and its text from there on."""
+INSIDE: Final = "inside"
+"""Value of a route's call with the calls in its handler, each as its receiver and its name."""
 FOUND: Final = "frameworks"
 """Kind of the fact that lists the frameworks whose markers a file contains."""
 STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
@@ -39,6 +48,7 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
     "go": ("tree_sitter_go", "language"),
     "java": ("tree_sitter_java", "language"),
     "javascript": ("tree_sitter_javascript", "language"),
+    "kotlin": ("tree_sitter_language_pack.bindings.kotlin", "language"),
     "php": ("tree_sitter_php", "language_php"),
     "prisma": ("tree_sitter_language_pack.bindings.prisma", "language"),
     "python": ("tree_sitter_python", "language"),
@@ -130,6 +140,32 @@ def _visit_children(
         yield child, depth + 1, own or (following if is_before else None), kind
 
 
+def _find_name(node: Node) -> Node | None:
+    """Return the node with the name of a definition; in Kotlin, it is a child without a field."""
+    if (name := node.child_by_field_name("name")) is not None:
+        return name
+    return next((c for c in node.named_children if c.type in _NODES.naming), None)
+
+
+def _find_name_of_call(node: Node, on: Node) -> Node | None:
+    """Return the node after a receiver that starts on an earlier line; else None."""
+    if on.start_point[0] == on.end_point[0] and on.end_point[0] == node.end_point[0]:
+        return None
+    callee = node
+    while callee.named_children and callee.named_children[0] != on:
+        callee = callee.named_children[0]
+    name = next((child for child in callee.named_children if child != on), None)
+    return name if name is not None and name.start_point[0] > node.start_point[0] else None
+
+
+def _find_last_argument(node: Node) -> Node:
+    """Return the last argument of a call: a function, a block, or a call around a function."""
+    last = node.named_children[-1]
+    while last.named_children and ("argument" in last.type or last.type == "call_suffix"):
+        last = last.named_children[-1]
+    return last
+
+
 class _StatementReader:
     """A reader of the statements in a syntax tree, one node at a time."""
 
@@ -148,24 +184,38 @@ class _StatementReader:
         if kind in _NODES.calls:
             if values := self._read_call(node):
                 yield self._build_fact(CALL, node, values)
-        elif kind in _NODES.annotations and (kind != "attribute" or parent == "attribute_list"):
+        elif kind in _NODES.annotations and (
+            kind != "attribute" or parent in _NODES.around_annotations
+        ):
             yield from self._read_annotation(node, annotated)
         elif kind in _NODES.classes and (name := self._find_class_name(node)) is not None:
             values = {"name": self._get_compact_text(name), "bases": self._list_base_names(node)}
             yield self._build_fact(CLASS, node, values)
-        elif kind in _NODES.defined and (name := node.child_by_field_name("name")) is not None:
+        elif kind in _NODES.defined and (name := _find_name(node)) is not None:
             values = {
                 "name": self._get_compact_text(name),
                 "parameters": self._read_parameters(node),
             }
+            if (receiver := self._find_receiver_of_method(node)) is not None:
+                values["owner"] = receiver[1]
+                values["parameters"].append(receiver)
             if "function" in kind or "method" in kind:
                 yield self._build_fact(FUNCTION, node, values)
         if kind in _NODES.assigning:
             yield from self._read_assignment(node)
 
+    def _find_receiver_of_method(self, node: Node) -> list[str] | None:
+        """Return name and type of a Go method's receiver: `func (o *Orders) List()`; else None."""
+        receiver = node.child_by_field_name("receiver")
+        if receiver is None or receiver.type != "parameter_list" or not receiver.named_children:
+            return None
+        one = receiver.named_children[0]
+        type_ = self._get_compact_text(one.child_by_field_name("type")).lstrip("*")
+        return [self._get_compact_text(one.child_by_field_name("name")), type_.partition("[")[0]]
+
     def _find_class_name(self, node: Node) -> Node | None:
         is_named_first = node.type == "model_block" and node.named_children
-        return node.named_children[0] if is_named_first else node.child_by_field_name("name")
+        return node.named_children[0] if is_named_first else _find_name(node)
 
     def _build_fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
@@ -194,6 +244,10 @@ class _StatementReader:
             values["named"] = named
         if on is not None:
             values["on"] = self.read_value(on)
+        if ordered and ordered[-1][0] in "fc":
+            values[BODY] = self.tree.start(_find_last_argument(node))
+        if on is not None and (shown := _find_name_of_call(node, on)) is not None:
+            values[NAME_AT] = self.tree.start(shown)
         return values
 
     def _read_called_name(self, node: Node) -> tuple[str, Node | None]:
@@ -227,7 +281,7 @@ class _StatementReader:
             listed = next((c for c in node.named_children if "argument_list" in c.type), None)
         if listed is not None and listed.type == "call_suffix":
             inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
-            lambdas = [c for c in listed.named_children if c.type == "lambda_literal"]
+            lambdas = [c for c in listed.named_children if c.type in _NODES.functions]
             parts = [*(inner.named_children if inner is not None else ()), *lambdas]
         else:
             parts = listed.named_children if listed is not None else []
@@ -238,8 +292,9 @@ class _StatementReader:
             if part.type in _NODES.pairs:
                 self._add_pairs(part, named, 0)
             elif part.type in _NODES.arguments and part.named_children:
-                equals = next((c for c in part.children if c.type == "name_equals"), None)
-                label = label or (equals.named_children[0] if equals is not None else None)
+                equals = next((c for c in part.children if c.type in {"name_equals", "="}), None)
+                if label is None and equals is not None:
+                    label = (equals if equals.is_named else part).named_children[0]
                 value = self.read_value(part.named_children[-1])
                 if label is not None:
                     named[self._get_compact_text(label)] = value
@@ -286,6 +341,8 @@ class _StatementReader:
         ):
             if kind in types:
                 return read(node, depth)
+        if kind == "composite_literal":
+            return ["n", self._get_compact_text(node.child_by_field_name("type"))]
         if kind in _NODES.plain:
             return (
                 self.read_value(node.named_children[-1], depth + 1)
@@ -347,6 +404,8 @@ class _StatementReader:
         return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
+        if node.type == "interpolated_identifier":
+            return ["n", self._get_compact_text(node)]
         inner = [c for c in node.named_children if c.type not in _NODES.spliced_formats]
         return self.read_value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
@@ -377,14 +436,18 @@ class _StatementReader:
             name = self._get_compact_text(get_first_child(node)).strip("@")
             values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
-            name = self._get_compact_text(node.child_by_field_name("name"))
-            values["arguments"], values["named"] = self._read_arguments(node)
+            # Kotlin's `@Get("/")` is a call of a constructor, and `@Get` is only a type.
+            inner = next((c for c in node.named_children if c.type in _NODES.annotating), node)
+            name = self._get_compact_text(
+                inner.child_by_field_name("name") or get_first_child(inner)
+            )
+            values["arguments"], values["named"] = self._read_arguments(inner)
         if not name or annotated is None:
             return
         values |= {
             "name": name.rpartition(".")[2].rpartition("::")[2],
             "target": [self.tree.start(annotated), self.tree.end(annotated)],
-            "of": self._get_compact_text(annotated.child_by_field_name("name")),
+            "of": self._get_compact_text(_find_name(annotated)),
         }
         yield self._build_fact(ANNOTATION, node, values)
 
@@ -446,12 +509,16 @@ class _StatementReader:
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:
-        listed = node.child_by_field_name("parameters")
+        listed = node.child_by_field_name("parameters") or next(
+            (c for c in node.named_children if c.type == "function_value_parameters"), None
+        )
         nodes = listed.named_children if listed is not None else node.named_children
-        parameters = []
+        receiver = node.child_by_field_name("receiver")
+        is_extension = receiver is not None and receiver.type == "receiver_type"
+        parameters = [["this", self._get_compact_text(receiver)]] if is_extension else []
         for child in nodes[:_MOST_VALUES]:
             if child.type in {"parameter_declaration", "parameter", "required_parameter"}:
-                name = child.child_by_field_name("name") or child.child_by_field_name("pattern")
+                name = _find_name(child) or child.child_by_field_name("pattern")
                 type_ = self._get_compact_text(child.child_by_field_name("type"))
                 if not type_ and child.named_children:
                     type_ = self._get_compact_text(child.named_children[-1])
@@ -475,6 +542,9 @@ class _StatementReader:
             yield self._build_fact(
                 ASSIGNED, node, {"name": self._get_compact_text(left), "value": value}
             )
+        if left is None and any(child.type == "=" for child in node.children):
+            left = next((c for c in node.named_children if c.type == "variable_declaration"), None)
+            left, right = left and get_first_child(left), node.named_children[-1]
         if left is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right

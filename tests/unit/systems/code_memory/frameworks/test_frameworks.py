@@ -45,6 +45,7 @@ LANGUAGES = {
     ".go": "go",
     ".java": "java",
     ".js": "javascript",
+    ".kt": "kotlin",
     ".php": "php",
     ".prisma": "prisma",
     ".py": "python",
@@ -95,6 +96,7 @@ def shown(derivation: Derivation) -> Iterator[str]:
         led += [
             statement.source for statement in document.statements if statement.kind == "maps_to"
         ]
+        led += [f"calls {one.target}" for one in document.statements if one.kind == "calls"]
         target = led[0] if led else "?"
         yield f"{document.name} -> {target} at {first.path}:{first.line_start}"
         for statement in document.statements:
