@@ -54,6 +54,7 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     FOUND,
     GRAMMARS,
     INSIDE,
+    PAGES,
     STATEMENTS,
 )
 from rag_assets.systems.code_memory.frameworks.tables import MappedColumn, TableReader
@@ -83,7 +84,7 @@ _OPERATIONS: Final = "API description"
 _DJANGO_PACKAGES: Final = frozenset({"django", "rest_framework"})
 """Packages that only Django projects import."""
 
-LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
+LABELLED: Final = frozenset({"php", "python", *GRAMMARS, *PAGES})
 """Languages with definitions or statements that frameworks interpret."""
 READ_KINDS: Final = laravel_classes.READ_KINDS
 """Kinds of the facts that decide source types in PHP."""
@@ -222,6 +223,7 @@ def imports_django(file_facts: FileFacts) -> bool:
 
 _MOST_ROUTES: Final = 5_000
 _PARAMETERS: Final = (
+    (re.compile(r"(?<=[/.-]):(\w+)\{[^{}/]*\}"), r"{\1}"),
     (re.compile(r"\{([\w$]+)(?::[^{}]*|\?|=[^{}]*)\}"), r"{\1}"),
     (re.compile(r"\[\[?(?:\.\.\.)?([\w-]+)\]\]?"), r"{\1}"),
     (re.compile(r"<(?:[^<>:]*:)?([\w-]+)>"), r"{\1}"),
@@ -256,6 +258,8 @@ def derive_by_framework_rules(
 
 _FUNCTIONS: Final = frozenset({"function", "method"})
 """Roles of definitions that a wrapped handler may have."""
+_TYPES: Final = frozenset({"class", "module", "type"})
+"""Roles of definitions that may own a handler."""
 
 
 class _Handlers:
@@ -282,7 +286,12 @@ class _Handlers:
             return route.handler, ""
         if not functions and "" in route.wrapped:
             return "", ""
-        return functions[0] if functions else (route.handler, self._find_node(route, route.handler))
+        if functions:
+            return functions[0]
+        # An action that the repository does not define is inherited, or is run by its module.
+        owner = route.handler.rpartition("::")[0]
+        node = self._find_node(route, route.handler)
+        return route.handler, node or (self._find_node(route, owner, _TYPES) if owner else "")
 
     def list_called(self, route: FrameworkRoute) -> list[str]:
         """Return the functions of the repository that a handler written in the route calls.
@@ -364,7 +373,7 @@ class _Handlers:
             if other.language == file.language and (not roles or fact.values.get("role") in roles)
         ]
         candidates = [*dict.fromkeys(candidates)]
-        if not module or len(candidates) < 2:
+        if not module or len(candidates) <= 1:
             return candidates
         files = self._repository.find_modules(file, module)
         files = files or self._repository.find_modules(file, module.rpartition(".")[0])

@@ -52,8 +52,8 @@ _HOLE: Final = "{}"
 _ANY: Final = "ANY"
 _HOST: Final = re.compile(r"^https?://[^/]*", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|(?<=/):\w+")
-_PREFIX: Final = re.compile(r"api|rest|v\d+")
-"""Matches a leading part of a path that servers often add to the paths of all routes."""
+_PREFIX: Final = re.compile(r"api|rest|v\d+|[a-z]{2}(?:[-_][A-Za-z]{2})?")
+"""Matches a leading part of a path that servers often add to all routes; `en` is a language."""
 _LONGEST_CHAIN: Final = 12
 _MOST_TESTS: Final = 200
 """Maximum number of requests listed for one route."""

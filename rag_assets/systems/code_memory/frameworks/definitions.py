@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
+from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS, PAGES
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 
@@ -31,10 +31,9 @@ def _require_route_group(text: str) -> str:
 
 
 def _require_known_language(name: str) -> str:
-    if name not in GRAMMARS:
-        raise ValueError(
-            f"{name!r} is not a supported language: use one of {', '.join(sorted(GRAMMARS))}"
-        )
+    known = sorted({*GRAMMARS, *PAGES})
+    if name not in known:
+        raise ValueError(f"{name!r} is not a supported language: use one of {', '.join(known)}")
     return name
 
 
@@ -55,6 +54,7 @@ class RouterRules(_Rules):
         roots: calls in made_by that create an application, which is never mounted.
         called: usual names of variables with a router.
         types: types of parameters that receive a router.
+        root_types: those of applications, which are never mounted.
         prefix: name or position of the argument with the prefix.
         nested: calls that state a prefix for the routes in their block or for the router that they
             return.
@@ -69,6 +69,7 @@ class RouterRules(_Rules):
     roots: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    root_types: tuple[str, ...] = ()
     prefix: str = ""
     nested: tuple[str, ...] = ()
     mounts: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
@@ -88,6 +89,7 @@ class RouteRules(_Rules):
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
             "controller#action"`; a name that no call has, such as `none`, means that the call does
             not state it.
+        default: the HTTP method of a statement that names none; `ANY` for all.
         within: calls, at least one of which must enclose the route, unless a router is the receiver
             of the function around it.
         verbs: HTTP method by name of a call in the chain of an argument: `get(show).post(store)`.
@@ -105,6 +107,7 @@ class RouteRules(_Rules):
     handler: str = "-1"
     method: str = ""
     name: str = ""
+    default: str = "GET"
     within: tuple[str, ...] = ()
     verbs: Mapping[str, str] = Field(default_factory=dict)
     has_method_in_path: bool = False
@@ -143,16 +146,18 @@ class PageRules(_Rules):
     """The rules for files whose own path states their route, as in Next.js.
 
     Attributes:
-        path: regular expression with the group `route`.
+        path: regular expression with the group `route`; an optional group `method` is the method.
         prefix: path before the route.
         methods: HTTP methods; a file answers each for which it exports a function of that name. If
             empty, a file has one route: for any method if there is a prefix, else for GET.
+        exports: further names of exported functions, each with its HTTP method.
         drop: regular expression of the parts of a path that do not belong to the route.
     """
 
     path: PagePath
     prefix: str = ""
     methods: tuple[str, ...] = ()
+    exports: Mapping[str, str] = Field(default_factory=dict)
     drop: Expression = ""
 
 
@@ -204,10 +209,18 @@ class TableRules(_Rules):
         label: the variable to which a class assigns the label of its application.
         apps: base classes of the class that configures an application, in the application's
             folder.
-        calls: calls with the table's name as their first argument.
+        calls: calls with the table's name as the argument `argument`.
+        model: argument of such a call with the class name that `naming` turns into the table's
+            name, if the call has no name of a table.
+        configurations: base classes around such a call; their type argument is the class of the
+            table. Calls elsewhere do not count.
+        sets: generic types of properties that are named after a table, such as `DbSet<Order>
+            Orders`.
+        embedded: regular expression of the names of classes without a table, which others embed.
+            Other classes inherit only from these.
         naming: how to derive a table name from a class name if the source states no table name:
-            `plural`, `snake`, `lower`, `same`, or `app` after the label of the application; "" for
-            no table.
+            `plural`, `joined` (a plural without underscores), `snake`, `lower`, `same`, or `app`
+            after the label of the application; "" for no table.
     """
 
     bases: tuple[str, ...] = ()
@@ -220,7 +233,11 @@ class TableRules(_Rules):
     label: str = ""
     apps: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    naming: Literal["", "plural", "snake", "lower", "same", "app"] = ""
+    model: str = ""
+    configurations: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    embedded: Expression = ""
+    naming: Literal["", "plural", "joined", "snake", "lower", "same", "app"] = ""
     columns: ColumnRules | None = None
 
 
@@ -338,7 +355,7 @@ class Framework(_Rules):
 
     Attributes:
         name: the name in manifests.
-        languages: the languages of its files, keys of GRAMMARS.
+        languages: the languages of its files, of GRAMMARS and PAGES.
         markers: strings; a repository uses the framework if any of its files contains one of them.
         handlers: notation of handlers: `name` for a function's name; `rails` for `orders#show`;
             `alias` for a module and an action; `none` if handlers have no names.
@@ -374,6 +391,7 @@ class Framework(_Rules):
             yield from (*self.resources.calls, *self.resources.blocks)
         for tables in self.tables:
             yield from (*tables.annotations, tables.annotation, tables.field, *tables.calls)
+            yield from tables.sets
             stated = (tables.field, tables.abstract, tables.shared, tables.label)
             yield from (v if v[:5] == "self." else v.rpartition(".")[2] for v in stated)
             if tables.apps:

@@ -132,7 +132,7 @@ def list_framework_facts(
     if len(kept) > _MOST_KEPT:
         note = f"frameworks: only {_MOST_KEPT} of {len(kept)} statements are kept"
         kept = kept[:_MOST_KEPT]
-    if names and kept:
+    if names and (kept or any(framework.pages for framework in marked)):
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
     return kept + _list_event_facts(found, known_facts, with_events), note
 
@@ -167,9 +167,9 @@ def _keep_relevant_statements(
         elif (
             fact.kind == ASSIGNED
             and get_last_part(fact.values["name"]) in holders
-            and id(fact) in chains
+            and fact.values["value"][0] in "cn"
         ):
-            kept |= {id(fact), *map(id, chains[id(fact)])}
+            kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
     todo = [fact for fact in found if fact.kind == CALL and id(fact) in kept]
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
     while todo:
@@ -228,13 +228,14 @@ def _list_owners(
 ) -> set[str]:
     """Return the variables whose methods are handlers of routes, or return mounted routers.
 
-    They are `orders` in `router.get("/", orders.list)`, and `api` in `router.mount("/", api.make())`.
+    They are `orders` in `router.get("/", orders.list)`, and `api` in `router.use(api.make())`.
     """
     owners: set[str] = set()
     for fact in found:
         for value in fact.values["arguments"] if fact.kind == CALL else ():
             if value[0] == "c" and fact.values["name"] in words.mounts:
-                on = by_place[value[1], value[2]].values.get("on", ["?"])
+                call = by_place.get((value[1], value[2]))
+                on = call.values.get("on", ["?"]) if call is not None else ["?"]
                 owners.add(get_last_part(str(on[1])) if on[0] == "n" else "")
             elif value[0] == "n" and fact.values["name"] in words.routes:
                 owners.add(get_last_part(value[1].rpartition(".")[0]))
@@ -271,6 +272,8 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
         types = (p for one in values["parameters"] for p in one)
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
+    if value[0] == "t":
+        return value[1].partition("<")[0] in words.called
     if value[0] == "c":
         return (
             _is_name_of_interest(value[3], words) or name in words.routers or name in words.called
@@ -337,10 +340,12 @@ class _EventNames:
 
     def find_definition_of_handler(self, value: Sequence[Any] | None) -> str:
         r"""Return the symbol that a handler names: `handle`, `App\Order@paid`; "" if unknown."""
+        if value is not None and value[0] == "l" and value[1]:
+            value = value[1][-1]  # PHP names a method as `[$this, 'boot']`.
         if value is None or value[0] not in {"n", "s"}:
             return ""
         name = str(value[1])
-        if value[0] == "s":
+        if value[0] == "s" and not name.isidentifier():
             owner, _, method = name.replace("\\\\", "\\").partition("@")
             return f"{owner}::{method}" if "\\" in owner and method else ""
         known = self._by_last.get(_get_last_name(name), ())

@@ -51,8 +51,10 @@ class File:
         self.classes = kinds.get(CLASS, [])
         self.functions = kinds.get(FUNCTION, [])
         self.values = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] != "t"]
+        self.properties = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] == "t"]
         self.declared = [one for one in kinds.get("declares", []) if one.symbol]
         self.imports = kinds.get("imports", [])
+        self.exports = kinds.get("exports", [])
         self.frameworks = {name for one in kinds.get(FOUND, ()) for name in one.values["names"]}
         self.by_place = {(call.start, call.end): call for call in self.calls}
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}

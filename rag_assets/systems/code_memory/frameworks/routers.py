@@ -284,14 +284,14 @@ class RouterPaths:
                     key = file.path, f"{name}()", function.start
                     if key not in self._known:
                         self._known[key] = []
-                        self._known[key] = self._list_paths_of_passed_routers(
-                            function.values["name"], index, depth
-                        )
+                        paths = self._list_paths_of_passed_routers(file, function, index, depth)
+                        is_root = type_.lstrip("&*") in self._routers.root_types
+                        self._known[key] = [one for one in paths if one is not None or not is_root]
                     return self._known[key] or [""]
         return None
 
     def _list_paths_of_passed_routers(
-        self, function: str, index: int, depth: int
+        self, holder: File, function: Fact, index: int, depth: int
     ) -> list[str | None]:
         """Return the paths of the routers that calls of a function pass as its argument `index`.
 
@@ -299,8 +299,12 @@ class RouterPaths:
         """
         found: list[str | None] = []
         is_unknown = False
-        for file, call in self._repository.calls.get(function, ()):
-            arguments = call.values["arguments"]
+        package = posixpath.basename(posixpath.dirname(holder.path))
+        for file, call in self._repository.calls.get(function.values["name"], ()):
+            arguments, on = call.values["arguments"], call.values.get("on", _NO_CALL)
+            is_import = on[0] == "n" and str(on[1]) in self._packages
+            if holder.language == "go" and is_import and package not in {on[1], ""}:
+                continue  # The function of another package has the same name.
             if index < 0 and len(found) < MOST_PREFIXES and depth < _DEEPEST:
                 found += self.list_paths_of_call(file, call)
             elif 0 <= index < len(arguments) and len(found) < MOST_PREFIXES:
@@ -308,6 +312,11 @@ class RouterPaths:
                 found += combine_paths(own, [self.find_path_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
+
+    @cached_property
+    def _packages(self) -> set[str]:
+        """Return the names of all folders with files."""
+        return {posixpath.basename(posixpath.dirname(o.path)) for o in self._repository.files}
 
     def _list_paths_of_mounts(
         self, file: File, name: str, depth: int, at: int | None = None

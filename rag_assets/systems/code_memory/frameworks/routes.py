@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.frameworks.routers import (
     RouterPaths,
     get_last_path_part,
 )
-from rag_assets.systems.code_memory.frameworks.statements import PLACE, find_argument
+from rag_assets.systems.code_memory.frameworks.statements import PLACE, Value, find_argument
 
 _MOST_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
@@ -199,7 +199,9 @@ class RouteReader:
             LAST_PARTS.split(str(text[1]))[-1].upper() for text in texts if text[0] in {"s", "n"}
         )
         found = tuple(word.removeprefix("METHOD") for word in words)
-        return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
+        return tuple(one for one in found if one in _VERBS) or (
+            ("ANY",) if texts else (routes.default,)
+        )
 
     def _find_route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path in a route's call; "" if there is none, None if it is computed."""
@@ -219,8 +221,8 @@ class RouteReader:
             path, resources = find_argument(fact, routes.path), self._resources
             stated = str(path[-1]) if path else ""
             return "" if resources is None else resources.get_action_in_block(file, fact, stated)
-        if value is not None and value[0] == "l" and value[1]:
-            value = value[1][-1]
+        if value is not None and value[0] in "l+" and value[1]:
+            value = _read_handler_in_list(value[1])
         if value is None or value[0] not in {"n", "s", "c"}:
             return ""
         name = str(value[3] if value[0] == "c" else value[1])
@@ -250,7 +252,10 @@ class RouteReader:
                 if name == variable and type_:
                     return get_last_part(type_.lstrip("&*"))
         assignment = file.find_assignment(variable, fact.start)
-        call = file.find_call(assignment.values["value"]) if assignment is not None else None
+        value = assignment.values["value"] if assignment is not None else ["?"]
+        if value[0] == "n":
+            return get_last_part(str(value[1]))
+        call = file.find_call(value)
         return _CONSTRUCTOR.sub("", call.values["name"]) if call is not None else ""
 
     def _list_wrapped_names(self, file: File, fact: Fact, routes: RouteRules) -> tuple[str, ...]:
@@ -322,7 +327,7 @@ class RouteReader:
     def _list_paths_in_annotations(
         self, file: File, fact: Fact, routes: RouteRules
     ) -> list[str | None]:
-        """Return the paths in an annotation or its siblings; "" if absent, None if not a literal."""
+        """Return the paths in an annotation or its siblings: "" if absent, None if computed."""
         target = fact.values["target"]
         siblings = (one for one in file.annotations if one.values["target"] == target)
         others = [one for one in siblings if one.values["name"] in routes.path_annotation]
@@ -391,27 +396,47 @@ class RouteReader:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
 
     def _iter_routes_of_pages(self, file: File, pages: PageRules) -> Iterator[FrameworkRoute]:
-        route = find_page_route(pages, file.path)
-        if route is None:
+        match = find_page_route(pages, file.path)
+        if match is None:
             return
+        route = f"/{match['route'] or ''}"
         route = re.sub(pages.drop, "", route) if pages.drop else route
         path = join_paths(pages.prefix, route.removesuffix("/index"))
-        exported = next((d for d in file.declared if d.values.get("exported")), None)
-        if not pages.methods:
-            place = exported or next(iter(file.declared), None)
-            if place is not None:
-                methods = ("ANY",) if pages.prefix else ("GET",)
-                yield self._build_route(methods, path, place.symbol, (file, place, place.start))
-            return
-        for one in file.declared:
-            if one.symbol in pages.methods:
-                yield self._build_route((one.symbol,), path, one.symbol, (file, one, one.start))
+        names = {**{method: method for method in pages.methods}, **pages.exports}
+        for one in file.declared if names else ():
+            if one.symbol in names and one.values.get("exported"):
+                methods = tuple(names[one.symbol].split("|"))
+                yield self._build_route(methods, path, one.symbol, (file, one, one.start))
+        if not names:
+            stated = (match.groupdict().get("method") or "").upper()
+            methods = (stated,) if stated else (("ANY",) if pages.prefix else ("GET",))
+            place = _find_default_export(file)
+            yield self._build_route(methods, path, place.symbol, (file, place, place.start))
 
 
-def find_page_route(pages: PageRules, path: str) -> str | None:
-    """Return the route that a file's path states; None if the path does not match."""
-    match = re.search(pages.path, path[-_LONGEST_PATH:])
-    return None if match is None else f"/{match['route'] or ''}"
+def _read_handler_in_list(parts: Sequence[Value]) -> Value:
+    """Return the handler in a list of functions, or in the parts of a PHP method's name.
+
+    PHP names a method as `[Orders::class, 'show']` or `Orders::class . ':show'`.
+    """
+    first, last = parts[0], parts[-1]
+    if (first[0], last[0]) == ("n", "s"):
+        return ["n", f"{str(first[1]).lstrip('$')}::{str(last[1]).lstrip(':')}"]
+    return last
+
+
+def find_page_route(pages: PageRules, path: str) -> re.Match[str] | None:
+    """Return the match of a file's path, which states a route; None if the path does not match."""
+    return re.search(pages.path, path[-_LONGEST_PATH:])
+
+
+def _find_default_export(file: File) -> Fact:
+    """Return what a file exports by default, else another of its definitions, else its start."""
+    exports = (one.values for one in file.exports if one.values["name"] == "default")
+    default = next((one.get("local") for one in exports), None)
+    exported = [one for one in file.declared if one.values.get("exported")]
+    named = [one for one in file.declared if one.symbol in {"default", default}]
+    return next(iter([*named, *exported, *file.declared]), Fact("", 0, 0, line_start=1, line_end=1))
 
 
 class _ResourceRoutes:

@@ -59,6 +59,8 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
 }
 """Package and function of the grammar of each language that framework data may use."""
 
+PAGES: Final = frozenset({"svelte", "vue"})
+"""Further languages that framework data may use: their files state routes by their paths only."""
 _LONGEST: Final = 1_000_000
 """Maximum characters of a text; for a longer text, only a note is returned, and no statements."""
 _MOST: Final = 50_000
@@ -190,6 +192,8 @@ class _StatementReader:
             yield from self._read_annotation(node, annotated)
         elif kind in _NODES.classes and (name := self._find_class_name(node)) is not None:
             values = {"name": self._get_compact_text(name), "bases": self._list_base_names(node)}
+            if arguments := self._list_type_arguments(node):
+                values["type_arguments"] = arguments
             yield self._build_fact(CLASS, node, values)
         elif kind in _NODES.defined and (name := _find_name(node)) is not None:
             values = {
@@ -273,18 +277,7 @@ class _StatementReader:
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the positional arguments of a call or an annotation, and its named arguments."""
-        listed = node.child_by_field_name("arguments")
-        kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
-        if listed is None:
-            listed = next((c for c in node.named_children if c.type.startswith(kinds)), None)
-        if listed is None:
-            listed = next((c for c in node.named_children if "argument_list" in c.type), None)
-        if listed is not None and listed.type == "call_suffix":
-            inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
-            lambdas = [c for c in listed.named_children if c.type in _NODES.functions]
-            parts = [*(inner.named_children if inner is not None else ()), *lambdas]
-        else:
-            parts = listed.named_children if listed is not None else []
+        parts = self._list_arguments(node)
         ordered: list[Value] = []
         named: dict[str, Value] = {}
         for part in parts[:_MOST_VALUES]:
@@ -306,6 +299,20 @@ class _StatementReader:
         if last is None and node.named_children and node.named_children[-1].type == "do_block":
             last = node.named_children[-1]
         return ([*ordered, ["f"]] if last is not None else ordered), named
+
+    def _list_arguments(self, node: Node) -> list[Node]:
+        """Return the nodes of the arguments of a call or an annotation."""
+        listed = node.child_by_field_name("arguments")
+        kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
+        if listed is None:
+            listed = next((c for c in node.named_children if c.type.startswith(kinds)), None)
+        if listed is None:
+            listed = next((c for c in node.named_children if "argument_list" in c.type), None)
+        if listed is not None and listed.type == "call_suffix":
+            inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
+            lambdas = [c for c in listed.named_children if c.type in _NODES.functions]
+            return [*(inner.named_children if inner is not None else ()), *lambdas]
+        return listed.named_children if listed is not None else []
 
     def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
@@ -338,11 +345,11 @@ class _StatementReader:
             (_NODES.lists, self._read_list),
             (_NODES.maps, self._read_map),
             (_NODES.sums, self._read_sum),
+            ({"array_creation_expression"} if self.language == "php" else (), self._read_php_array),
+            ({"composite_literal"}, self._read_go_literal),
         ):
             if kind in types:
                 return read(node, depth)
-        if kind == "composite_literal":
-            return ["n", self._get_compact_text(node.child_by_field_name("type"))]
         if kind in _NODES.plain:
             return (
                 self.read_value(node.named_children[-1], depth + 1)
@@ -353,7 +360,7 @@ class _StatementReader:
 
     def _read_member(self, node: Node, _: int) -> Value:
         has_call = any(child.type in _NODES.calls for child in node.named_children)
-        text = "" if has_call else self._get_compact_text(node)
+        text = "" if has_call else self._get_compact_text(node).removesuffix("::class")
         return ["n", text] if text else _UNKNOWN
 
     def _read_call_value(self, node: Node, _: int) -> Value:
@@ -361,6 +368,19 @@ class _StatementReader:
             return ["n", self._get_compact_text(node)]
         name = self._read_called_name(node)[0][:_LONGEST_NAME]
         return ["c", self.tree.start(node), self.tree.end(node), name]
+
+    def _read_go_literal(self, node: Node, _: int) -> Value:
+        return ["n", self._get_compact_text(node.child_by_field_name("type"))]
+
+    def _read_php_array(self, node: Node, depth: int) -> Value:
+        elements = node.named_children[:_MOST_VALUES]
+        if not any(len(element.named_children) > 1 for element in elements):
+            values = (element.named_children[0] for element in elements if element.named_children)
+            return ["l", [self.read_value(value, depth + 1) for value in values]]
+        entries: dict[str, Value] = {}
+        for element in elements:
+            self._add_pairs(element, entries, depth + 1)
+        return ["d", entries]
 
     def _read_list(self, node: Node, depth: int) -> Value:
         parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
@@ -412,7 +432,7 @@ class _StatementReader:
     def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
         parts = [self.read_value(child, depth + 1) for child in node.named_children[:2]]
-        is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>"}
+        is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>", "."}
         if is_sum and all(part[0] == "s" for part in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
@@ -445,7 +465,7 @@ class _StatementReader:
         if not name or annotated is None:
             return
         values |= {
-            "name": name.rpartition(".")[2].rpartition("::")[2],
+            "name": re.split(r"[.:\\\\]", name)[-1],
             "target": [self.tree.start(annotated), self.tree.end(annotated)],
             "of": self._get_compact_text(_find_name(annotated)),
         }
@@ -487,6 +507,12 @@ class _StatementReader:
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 
+    def _list_type_arguments(self, node: Node) -> list[str]:
+        """Return the first type argument of each base: `Order` for `Configuration<Order>`."""
+        clauses = [c for c in node.named_children if c.type in _NODES.bases]
+        written = " ".join(self.tree.get_node_text(clause)[:_LONGEST_VALUE] for clause in clauses)
+        return re.findall(r"<\s*([A-Za-z_][\w.]*)", written)[:4] if clauses else []
+
     def _list_embedded_types(self, node: Node) -> str:
         """Return the types embedded in a Go struct, joined by commas.
 
@@ -517,7 +543,7 @@ class _StatementReader:
         is_extension = receiver is not None and receiver.type == "receiver_type"
         parameters = [["this", self._get_compact_text(receiver)]] if is_extension else []
         for child in nodes[:_MOST_VALUES]:
-            if child.type in {"parameter_declaration", "parameter", "required_parameter"}:
+            if child.type in _NODES.parameters:
                 name = _find_name(child) or child.child_by_field_name("pattern")
                 type_ = self._get_compact_text(child.child_by_field_name("type"))
                 if not type_ and child.named_children:
@@ -537,7 +563,9 @@ class _StatementReader:
         left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
-        if node.type == "var_spec" and right is None and left is not None:
+        is_property = node.type == "property_declaration" and self.language == "csharp"
+        is_declared = is_property or (node.type == "var_spec" and right is None)
+        if is_declared and left is not None:
             value = ["t", self._get_compact_text(node.child_by_field_name("type"))]
             yield self._build_fact(
                 ASSIGNED, node, {"name": self._get_compact_text(left), "value": value}
