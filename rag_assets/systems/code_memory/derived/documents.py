@@ -223,6 +223,8 @@ def imports_django(file_facts: FileFacts) -> bool:
 
 _MOST_ROUTES: Final = 5_000
 _PARAMETERS: Final = (
+    (re.compile(r"\?<[^\n]*$"), ""),
+    (re.compile(r"<([\w-]+)\.\.>"), r"{\1}"),
     (re.compile(r"(?<=[/.-]):(\w+)\{[^{}/]*\}"), r"{\1}"),
     (re.compile(r"\{([\w$]+)(?::[^{}]*|\?|=[^{}]*)\}"), r"{\1}"),
     (re.compile(r"\[\[?(?:\.\.\.)?([\w-]+)\]\]?"), r"{\1}"),

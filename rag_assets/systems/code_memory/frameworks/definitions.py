@@ -89,6 +89,7 @@ class RouteRules(_Rules):
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
             "controller#action"`; a name that no call has, such as `none`, means that the call does
             not state it.
+        method_call: name of a call on the route with its methods: `add("/x", show).Methods("GET")`.
         default: the HTTP method of a statement that names none; `ANY` for all.
         within: calls, at least one of which must enclose the route, unless a router is the receiver
             of the function around it.
@@ -107,6 +108,7 @@ class RouteRules(_Rules):
     handler: str = "-1"
     method: str = ""
     name: str = ""
+    method_call: str = ""
     default: str = "GET"
     within: tuple[str, ...] = ()
     verbs: Mapping[str, str] = Field(default_factory=dict)
@@ -199,6 +201,8 @@ class TableRules(_Rules):
     Attributes:
         bases, annotations: base classes and annotations of classes with a table; one match is
             enough. Subclasses of a class with such a base match, too.
+        base_argument: argument of such a base class with the table's name: `object Orders :
+            Table("orders")`.
         annotation, argument: the annotation that states the table's name, and its argument with
             that name.
         field: the variable to which the class assigns the table's name; `Meta.name` is in a nested
@@ -225,6 +229,7 @@ class TableRules(_Rules):
 
     bases: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
+    base_argument: str = ""
     annotation: str = ""
     argument: str = "0"
     field: str = ""
@@ -382,7 +387,7 @@ class Framework(_Rules):
         yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
-            yield from (*routes.path_annotation, *routes.within)
+            yield from (*routes.path_annotation, *routes.within, routes.method_call)
         for requests in self.requests:
             yield from (*requests.calls, *requests.verbs, requests.method_call)
             yield from (*requests.named_by, *requests.described_by)

@@ -121,6 +121,12 @@ class File:
         }
 
     @cached_property
+    def next_calls(self) -> Mapping[tuple[int, int], Fact]:
+        """Return the call that follows a call in a chain, by the place of the earlier one."""
+        on = ((call, call.values.get("on", ["?"])) for call in self.calls)
+        return {(value[1], value[2]): call for call, value in on if value[0] == "c"}
+
+    @cached_property
     def modules_by_name(self) -> Mapping[str, str]:
         """Return the module of each imported name; in Python and Rust, the name is appended."""
         found: dict[str, str] = {}

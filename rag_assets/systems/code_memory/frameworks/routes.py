@@ -127,7 +127,8 @@ class RouteReader:
             path = ""
         elif path == "" and routes.needs_path:
             return
-        methods = self._list_route_methods(routes.calls[fact.values["name"]], routes, fact)
+        stating = self._find_method_call(file, fact, routes)
+        methods = self._list_route_methods(routes.calls[fact.values["name"]], routes, stating)
         if routes.has_method_in_path and path:
             first, _, rest = path.partition(" ")
             methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
@@ -188,10 +189,26 @@ class RouteReader:
             call = file.find_call(on)
         return False
 
-    def _list_route_methods(self, method: str, routes: RouteRules, fact: Fact) -> tuple[str, ...]:
+    def _find_method_call(self, file: File, fact: Fact, routes: RouteRules) -> Fact | None:
+        """Return the call that states the methods of a route: the route itself, or a later one."""
+        if not routes.method_call:
+            return fact
+        call: Fact | None = fact
+        for _ in range(_MOST_VERBS):
+            call = None if call is None else file.next_calls.get((call.start, call.end))
+            if call is not None and call.values["name"] == routes.method_call:
+                return call
+        return None
+
+    def _list_route_methods(
+        self, method: str, routes: RouteRules, fact: Fact | None
+    ) -> tuple[str, ...]:
         if method:
             return tuple(method.split("|"))
-        value = find_argument(fact, routes.method) if routes.method else None
+        if routes.method_call and fact is not None:
+            value: Value | None = ["l", fact.values["arguments"]]
+        else:
+            value = find_argument(fact, routes.method) if routes.method and fact else None
         texts = [value] if value is not None and value[0] in {"s", "n"} else []
         if value is not None and value[0] == "l":
             texts = value[1]

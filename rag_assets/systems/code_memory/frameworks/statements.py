@@ -192,8 +192,9 @@ class _StatementReader:
             yield from self._read_annotation(node, annotated)
         elif kind in _NODES.classes and (name := self._find_class_name(node)) is not None:
             values = {"name": self._get_compact_text(name), "bases": self._list_base_names(node)}
-            if arguments := self._list_type_arguments(node):
-                values["type_arguments"] = arguments
+            if types := self._list_type_arguments(node):
+                values["type_arguments"] = types
+            values |= self._read_arguments_of_base(node)
             yield self._build_fact(CLASS, node, values)
         elif kind in _NODES.defined and (name := _find_name(node)) is not None:
             values = {
@@ -506,6 +507,15 @@ class _StatementReader:
         words = re.split(r"[,\s()]+|(?<!:):(?!:)", written)
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
+
+    def _read_arguments_of_base(self, node: Node) -> dict[str, Any]:
+        """Return the arguments of a base class in Kotlin: `Table("orders")`."""
+        for clause in node.named_children:
+            inner = get_first_child(clause) if clause.type == "delegation_specifier" else None
+            if inner is not None and inner.type == "constructor_invocation":
+                ordered, named = self._read_arguments(inner)
+                return {"arguments": ordered, "named": named} if ordered or named else {}
+        return {}
 
     def _list_type_arguments(self, node: Node) -> list[str]:
         """Return the first type argument of each base: `Order` for `Configuration<Order>`."""

@@ -234,6 +234,8 @@ class TableReader:
             if a.values["name"] == tables.annotation
         )
         value = next((v for v in values if v is not None and v[0] in {"s", "n", "d"}), None)
+        if value is None and tables.base_argument and class_.fact.values.get("arguments"):
+            value = find_argument(class_.fact, tables.base_argument)
         if value is not None and value[0] == "d":
             value = value[1].get("name")
         if value is not None:
