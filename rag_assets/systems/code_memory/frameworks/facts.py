@@ -166,8 +166,9 @@ def _keep_relevant_statements(
                 kept |= {id(call) for call in chains[id(fact)][:1]}
         elif (
             fact.kind == ASSIGNED
-            and get_last_part(fact.values["name"]) in holders
+            and (name := get_last_part(fact.values["name"])) in holders
             and fact.values["value"][0] in "cn"
+            and get_last_part(str(fact.values["value"][1])) != name
         ):
             kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
     todo = [fact for fact in found if fact.kind == CALL and id(fact) in kept]
