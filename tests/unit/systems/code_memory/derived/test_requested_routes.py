@@ -115,7 +115,11 @@ class RestTest extends TestCase
     public function testAny($method) { $this->get('/rest/' . $method); }
 }
 """
-    found = derive({"routes/web.php": routes, "tests/RestTest.php": test}).documents
+    app = (
+        "<?php\nreturn Application::configure()->withRouting(web: __DIR__.'/../routes/web.php');\n"
+    )
+    files = {"bootstrap/app.php": app, "routes/web.php": routes, "tests/RestTest.php": test}
+    found = derive(files).documents
     assert {
         (document.name.partition("/rest/")[2], statement.source)
         for document in found
