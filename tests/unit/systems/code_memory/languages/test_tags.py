@@ -364,6 +364,12 @@ def test_a_comment_belongs_to_the_definition_below_it() -> None:
     assert RUBY[render.start : render.end].lstrip().startswith("# Renders it.")
 
 
+def test_the_words_before_a_definition_belong_to_it() -> None:
+    text = "local M = {}\n\n-- Adds.\nlocal add = function(a)\n  return a\nend\n\nreturn M\n"
+    units = read_code(text, "text/x-lua").units
+    assert text[units[1].start : units[1].end].startswith("-- Adds.\nlocal add =")
+
+
 def test_words_of_queries_and_prose_define_nothing() -> None:
     text = "sql = <<~SQL\n  select id from comments\n  union all\n  select id from type of\nSQL\n"
     assert not [unit for unit in read_code(text, "text/x-ruby").units if unit.symbol]
