@@ -558,8 +558,8 @@ def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
 def _iter_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
     """Yield a line for each route, because the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
-        key = name, "routes_to"
-        runs = [one.target for one in walk.relations if (one.source, one.kind) == key]
+        keys = (name, "routes_to"), (name, "calls")
+        runs = [one.target for one in walk.relations if (one.source, one.kind) in keys]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(format_name, runs))}".rstrip()
 
 

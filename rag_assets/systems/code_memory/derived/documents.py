@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -38,13 +38,25 @@ from rag_assets.systems.code_memory.django.urlconf import (
 )
 from rag_assets.systems.code_memory.django.views import DjangoRoute
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, load_all_frameworks
-from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File, group
+from rag_assets.systems.code_memory.frameworks.repository import (
+    LAST_PARTS,
+    File,
+    RepositoryFiles,
+    get_last_part,
+    group,
+)
 from rag_assets.systems.code_memory.frameworks.routes import (
     FrameworkRoute,
     RouteReader,
     find_page_route,
 )
-from rag_assets.systems.code_memory.frameworks.statements import FOUND, GRAMMARS, STATEMENTS
+from rag_assets.systems.code_memory.frameworks.statements import (
+    FOUND,
+    GRAMMARS,
+    INSIDE,
+    PAGES,
+    STATEMENTS,
+)
 from rag_assets.systems.code_memory.frameworks.tables import MappedColumn, TableReader
 from rag_assets.systems.code_memory.languages.python.program import Evidence
 from rag_assets.systems.code_memory.laravel import classes as laravel_classes
@@ -55,6 +67,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
     FILE,
     TABLE,
+    fold_name,
     format_endpoint,
     list_route_keys,
     list_table_keys,
@@ -71,7 +84,7 @@ _OPERATIONS: Final = "API description"
 _DJANGO_PACKAGES: Final = frozenset({"django", "rest_framework"})
 """Packages that only Django projects import."""
 
-LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
+LABELLED: Final = frozenset({"php", "python", *GRAMMARS, *PAGES})
 """Languages with definitions or statements that frameworks interpret."""
 READ_KINDS: Final = laravel_classes.READ_KINDS
 """Kinds of the facts that decide source types in PHP."""
@@ -210,6 +223,9 @@ def imports_django(file_facts: FileFacts) -> bool:
 
 _MOST_ROUTES: Final = 5_000
 _PARAMETERS: Final = (
+    (re.compile(r"\?<[^\n]*$"), ""),
+    (re.compile(r"<([\w-]+)\.\.>"), r"{\1}"),
+    (re.compile(r"(?<=[/.-]):(\w+)\{[^{}/]*\}"), r"{\1}"),
     (re.compile(r"\{([\w$]+)(?::[^{}]*|\?|=[^{}]*)\}"), r"{\1}"),
     (re.compile(r"\[\[?(?:\.\.\.)?([\w-]+)\]\]?"), r"{\1}"),
     (re.compile(r"<(?:[^<>:]*:)?([\w-]+)>"), r"{\1}"),
@@ -244,12 +260,15 @@ def derive_by_framework_rules(
 
 _FUNCTIONS: Final = frozenset({"function", "method"})
 """Roles of definitions that a wrapped handler may have."""
+_TYPES: Final = frozenset({"class", "module", "type"})
+"""Roles of definitions that may own a handler."""
 
 
 class _Handlers:
     """The definitions of a repository by the last part of their names; finds handlers of routes."""
 
     def __init__(self, files: Sequence[File]) -> None:
+        self._repository = RepositoryFiles(files)
         self._known = group(
             (LAST_PARTS.split(fact.symbol)[-1], (file, fact))
             for file in files
@@ -269,7 +288,37 @@ class _Handlers:
             return route.handler, ""
         if not functions and "" in route.wrapped:
             return "", ""
-        return functions[0] if functions else (route.handler, self._find_node(route, route.handler))
+        if functions:
+            return functions[0]
+        # An action that the repository does not define is inherited, or is run by its module.
+        owner = route.handler.rpartition("::")[0]
+        node = self._find_node(route, route.handler)
+        return route.handler, node or (self._find_node(route, owner, _TYPES) if owner else "")
+
+    def list_called(self, route: FrameworkRoute) -> list[str]:
+        """Return the functions of the repository that a handler written in the route calls.
+
+        A receiver must name the class or the file of the method, as `orderService` does for
+        `OrderService.create`, unless the repository has a single definition with this name, and the
+        name has several words.
+        """
+        found: dict[str, None] = {}
+        for receiver, name in route.fact.values.get(INSIDE, ()):
+            candidates = self._list_candidates(
+                route.file, [*filter(None, [receiver]), name], _FUNCTIONS
+            )
+            owner = fold_name(get_last_part(receiver.removesuffix("()")))
+            own = [c for c in candidates if c[0] is route.file]
+            if receiver:
+                owned = [c for c in candidates if owner in _list_folded_owners(*c)]
+                is_telling = len(candidates) == 1 and len(_WORDS.findall(name)) > 1
+                candidates = owned or (candidates if is_telling else [])
+            else:
+                candidates = own or candidates
+            if len(candidates) == 1:
+                file, fact = candidates[0]
+                found[qualify_defined_name(fact.symbol, file.path)] = None
+        return [*found]
 
     def _find_node(
         self, route: FrameworkRoute, name: str, roles: frozenset[str] = frozenset()
@@ -280,15 +329,16 @@ class _Handlers:
             roles: roles that the definition may have; empty for all.
         """
         parts = [part for part in LAST_PARTS.split(name) if part]
-        named = self._known.get(parts[-1], ()) if parts else ()
-        candidates = [
-            (file, fact)
-            for file, fact in named
-            if file.language == route.file.language
-            and (not roles or fact.values.get("role") in roles)
-        ]
+        candidates = self._list_candidates(route.file, parts, roles) if parts else []
         own = [c for c in candidates if c[0] is route.file]
-        if route.handler_at >= 0:
+        of_type = [
+            c
+            for c in candidates
+            if route.owner and route.owner in LAST_PARTS.split(c[1].symbol)[:-1]
+        ]
+        if name == route.handler and of_type:
+            candidates = of_type
+        elif route.handler_at >= 0:
             after = [c for c in own if c[1].end > route.handler_at]
             around = [c for c in after if c[1].start <= route.handler_at]
             ends = [c for c in own if c[1].end >= route.handler_at]
@@ -305,6 +355,31 @@ class _Handlers:
             return ""
         file, fact = candidates[0]
         return qualify_defined_name(fact.symbol, file.path)
+
+    def _list_candidates(
+        self, file: File, parts: Sequence[str], roles: frozenset[str]
+    ) -> list[tuple[File, Fact]]:
+        """Return the definitions with a name, of these roles if any are given.
+
+        If the first part of the name is imported, those in the imported file take precedence.
+
+        Args:
+            parts: the parts of the name: `orders`, `show`.
+        """
+        first = parts[0].partition(".")[0]
+        module = file.modules_by_name.get(first, "")
+        last = file.get_original_name(first) if len(parts) == 1 and module else parts[-1]
+        candidates = [
+            (other, fact)
+            for other, fact in (*self._known.get(last, ()), *self._known.get(parts[-1], ()))
+            if other.language == file.language and (not roles or fact.values.get("role") in roles)
+        ]
+        candidates = [*dict.fromkeys(candidates)]
+        if not module or len(candidates) <= 1:
+            return candidates
+        files = self._repository.find_modules(file, module)
+        files = files or self._repository.find_modules(file, module.rpartition(".")[0])
+        return [one for one in candidates if one[0] in files] or candidates
 
     def _select_candidates_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
@@ -323,8 +398,32 @@ class _Handlers:
                     suffix.append((file, fact))
         if close:
             return suffix or close
-        in_path = [c for c in candidates if wanted[-1] in re.split(r"[/.]", c[0].path.lower())]
+        shared = [_count_shared_parts(wanted, file.path) for file, _ in candidates]
+        most = max(shared, default=0)
+        in_path = [c for c, count in zip(candidates, shared, strict=True) if most and count == most]
         return in_path or ([] if parts[-2][:1].isupper() else [*candidates])
+
+
+def _count_shared_parts(wanted: Sequence[str], path: str) -> int:
+    """Return how many parts of a name, from its end, a path contains in the same order."""
+    *folders, stem = posixpath.splitext(path.lower())[0].split("/")
+    places = [*folders, *stem.split("."), fold_name(re.sub(r"[.-]", "", stem))]
+    places = places if fold_name(wanted[-1]) == places[-1] else places[:-1]
+    if fold_name(wanted[-1]) == places[-1]:
+        return 1
+    if wanted[-1] not in places:
+        return 0
+    ends = zip(reversed(wanted), reversed(places[: places.index(wanted[-1]) + 1]), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+
+
+_WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+
+
+def _list_folded_owners(file: File, fact: Fact) -> set[str]:
+    """Return the class or module of a definition, and its file, without case and separators."""
+    stem = posixpath.basename(file.path).partition(".")[0]
+    return {fold_name(owner) for owner in (*LAST_PARTS.split(fact.symbol)[:-1], stem)}
 
 
 def _merge_routes(
@@ -344,7 +443,10 @@ def _merge_routes(
             "framework": route.framework,
             "handler": handler or "a function without a name",
         }
-        targets = [("routes_to", target)] if target else []
+        called = handlers.list_called(route) if not target else []
+        if called:
+            labelled["calls"] = ", ".join(called)
+        targets = [("routes_to", target)] if target else [("calls", node) for node in called]
         targets += [("serves", ENDPOINT + format_endpoint(verb, path)) for verb in route.methods]
         place = route.file.path, route.fact
         statements = [DerivedStatement.from_fact(kind, node, *place) for kind, node in targets]

@@ -52,8 +52,10 @@ _HOLE: Final = "{}"
 _ANY: Final = "ANY"
 _HOST: Final = re.compile(r"^https?://[^/]*", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|(?<=/):\w+")
-_PREFIX: Final = re.compile(r"api|rest|v\d+")
-"""Matches a leading part of a path that servers often add to the paths of all routes."""
+_OPTIONAL_ENDING: Final = re.compile(r"(?<=[^/{}])\{[^{}/]*\?\}(?=/|$)")
+"""Matches an optional ending of a part, such as the format in `/orders{format?}`."""
+_PREFIX: Final = re.compile(r"api|rest|v\d+|[a-z]{2}(?:[-_][A-Za-z]{2})?")
+"""Matches a leading part of a path that servers often add to all routes; `en` is a language."""
 _LONGEST_CHAIN: Final = 12
 _MOST_TESTS: Final = 200
 """Maximum number of requests listed for one route."""
@@ -148,6 +150,7 @@ class _Routes:
     def _add_path(self, path: str, end: tuple[frozenset[str], str]) -> None:
         """Add a route at its path, and at its path without the last part if that is optional."""
         steps = [self._root]
+        path = _OPTIONAL_ENDING.sub("", path)
         for part in _split_path(path):
             steps.append(steps[-1].next.setdefault(part, _Step({}, [])))
         steps[-1].ends.append(end)
@@ -171,7 +174,8 @@ class _Routes:
     def _find_by_path(self, method: str, parts: Sequence[str]) -> list[str]:
         steps = [self._root]
         for part in parts:
-            names = dict.fromkeys((part, _HOLE))
+            # A request may add a format: `/orders.json`.
+            names = dict.fromkeys((part, part.partition(".")[0] or part, _HOLE))
             following = (step.next[one] for step in steps for one in names if one in step.next)
             steps = [*islice(following, _MOST_PARTS)]
         for step in steps:

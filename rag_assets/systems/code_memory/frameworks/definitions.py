@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
+from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS, PAGES
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 
@@ -31,10 +31,9 @@ def _require_route_group(text: str) -> str:
 
 
 def _require_known_language(name: str) -> str:
-    if name not in GRAMMARS:
-        raise ValueError(
-            f"{name!r} is not a supported language: use one of {', '.join(sorted(GRAMMARS))}"
-        )
+    known = sorted({*GRAMMARS, *PAGES})
+    if name not in known:
+        raise ValueError(f"{name!r} is not a supported language: use one of {', '.join(known)}")
     return name
 
 
@@ -55,6 +54,7 @@ class RouterRules(_Rules):
         roots: calls in made_by that create an application, which is never mounted.
         called: usual names of variables with a router.
         types: types of parameters that receive a router.
+        root_types: those of applications, which are never mounted.
         prefix: name or position of the argument with the prefix.
         nested: calls that state a prefix for the routes in their block or for the router that they
             return.
@@ -69,6 +69,7 @@ class RouterRules(_Rules):
     roots: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    root_types: tuple[str, ...] = ()
     prefix: str = ""
     nested: tuple[str, ...] = ()
     mounts: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
@@ -88,7 +89,10 @@ class RouteRules(_Rules):
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
             "controller#action"`; a name that no call has, such as `none`, means that the call does
             not state it.
-        within: calls, at least one of which must enclose the route.
+        method_call: name of a call on the route with its methods: `add("/x", show).Methods("GET")`.
+        default: the HTTP method of a statement that names none; `ANY` for all.
+        within: calls, at least one of which must enclose the route, unless a router is the receiver
+            of the function around it.
         verbs: HTTP method by name of a call in the chain of an argument: `get(show).post(store)`.
         has_method_in_path: whether a path may start with the method: `GET /items`.
         is_joined: whether the path consists of all string arguments, joined.
@@ -104,6 +108,8 @@ class RouteRules(_Rules):
     handler: str = "-1"
     method: str = ""
     name: str = ""
+    method_call: str = ""
+    default: str = "GET"
     within: tuple[str, ...] = ()
     verbs: Mapping[str, str] = Field(default_factory=dict)
     has_method_in_path: bool = False
@@ -142,16 +148,18 @@ class PageRules(_Rules):
     """The rules for files whose own path states their route, as in Next.js.
 
     Attributes:
-        path: regular expression with the group `route`.
+        path: regular expression with the group `route`; an optional group `method` is the method.
         prefix: path before the route.
         methods: HTTP methods; a file answers each for which it exports a function of that name. If
             empty, a file has one route: for any method if there is a prefix, else for GET.
+        exports: further names of exported functions, each with its HTTP method.
         drop: regular expression of the parts of a path that do not belong to the route.
     """
 
     path: PagePath
     prefix: str = ""
     methods: tuple[str, ...] = ()
+    exports: Mapping[str, str] = Field(default_factory=dict)
     drop: Expression = ""
 
 
@@ -193,6 +201,8 @@ class TableRules(_Rules):
     Attributes:
         bases, annotations: base classes and annotations of classes with a table; one match is
             enough. Subclasses of a class with such a base match, too.
+        base_argument: argument of such a base class with the table's name: `object Orders :
+            Table("orders")`.
         annotation, argument: the annotation that states the table's name, and its argument with
             that name.
         field: the variable to which the class assigns the table's name; `Meta.name` is in a nested
@@ -203,14 +213,23 @@ class TableRules(_Rules):
         label: the variable to which a class assigns the label of its application.
         apps: base classes of the class that configures an application, in the application's
             folder.
-        calls: calls with the table's name as their first argument.
+        calls: calls with the table's name as the argument `argument`.
+        model: argument of such a call with the class name that `naming` turns into the table's
+            name, if the call has no name of a table.
+        configurations: base classes around such a call; their type argument is the class of the
+            table. Calls elsewhere do not count.
+        sets: generic types of properties that are named after a table, such as `DbSet<Order>
+            Orders`.
+        embedded: regular expression of the names of classes without a table, which others embed.
+            Other classes inherit only from these.
         naming: how to derive a table name from a class name if the source states no table name:
-            `plural`, `snake`, `lower`, `same`, or `app` after the label of the application; "" for
-            no table.
+            `plural`, `joined` (a plural without underscores), `snake`, `lower`, `same`, or `app`
+            after the label of the application; "" for no table.
     """
 
     bases: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
+    base_argument: str = ""
     annotation: str = ""
     argument: str = "0"
     field: str = ""
@@ -219,7 +238,11 @@ class TableRules(_Rules):
     label: str = ""
     apps: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    naming: Literal["", "plural", "snake", "lower", "same", "app"] = ""
+    model: str = ""
+    configurations: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    embedded: Expression = ""
+    naming: Literal["", "plural", "joined", "snake", "lower", "same", "app"] = ""
     columns: ColumnRules | None = None
 
 
@@ -337,7 +360,7 @@ class Framework(_Rules):
 
     Attributes:
         name: the name in manifests.
-        languages: the languages of its files, keys of GRAMMARS.
+        languages: the languages of its files, of GRAMMARS and PAGES.
         markers: strings; a repository uses the framework if any of its files contains one of them.
         handlers: notation of handlers: `name` for a function's name; `rails` for `orders#show`;
             `alias` for a module and an action; `none` if handlers have no names.
@@ -364,7 +387,7 @@ class Framework(_Rules):
         yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
-            yield from (*routes.path_annotation, *routes.within)
+            yield from (*routes.path_annotation, *routes.within, routes.method_call)
         for requests in self.requests:
             yield from (*requests.calls, *requests.verbs, requests.method_call)
             yield from (*requests.named_by, *requests.described_by)
@@ -373,6 +396,7 @@ class Framework(_Rules):
             yield from (*self.resources.calls, *self.resources.blocks)
         for tables in self.tables:
             yield from (*tables.annotations, tables.annotation, tables.field, *tables.calls)
+            yield from tables.sets
             stated = (tables.field, tables.abstract, tables.shared, tables.label)
             yield from (v if v[:5] == "self." else v.rpartition(".")[2] for v in stated)
             if tables.apps:

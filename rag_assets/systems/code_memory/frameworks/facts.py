@@ -8,9 +8,9 @@ meaning depends on the emitter.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,11 +24,15 @@ from rag_assets.systems.code_memory.frameworks.repository import get_last_part
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
     ASSIGNED,
+    BODY,
     CALL,
     CLASS,
     FOUND,
     FUNCTION,
     GRAMMARS,
+    INSIDE,
+    NAME_AT,
+    PLACE,
     find_argument,
     list_statements,
 )
@@ -38,6 +42,9 @@ _LONGEST_CHAIN: Final = 30
 """Maximum number of calls followed in one chain; further calls are ignored."""
 _MOST_KEPT: Final = 2_000
 """Maximum number of statements kept for one text; a note reports that further ones are dropped."""
+_LONGEST_SHOWN: Final = 200
+_MOST_CALLED: Final = 24
+"""Maximum number of calls kept for a handler; further calls are dropped."""
 _EMITS: Final = "emits_event"
 _LISTENS: Final = "listens_to_event"
 _MOST_EVENTS: Final = 500
@@ -55,12 +62,17 @@ class _NamesOfInterest:
         called: names of calls, annotations and fields.
         ends: endings of the names of calls that create a column.
         routers: usual names and types of routers.
+        routes, mounts: names of calls that define a route, or mount a router.
+        blocks: names of calls with a block in which functions may add routes without a receiver.
     """
 
     called: frozenset[str]
     ends: tuple[str, ...]
     makers: frozenset[str]
     routers: frozenset[str]
+    routes: frozenset[str]
+    mounts: frozenset[str]
+    blocks: frozenset[str]
 
 
 @lru_cache(maxsize=128)
@@ -73,6 +85,17 @@ def _collect_names(language: str, own: str) -> _NamesOfInterest:
         tuple(name[1:] for name in names if name[:1] == "*"),
         frozenset(get_last_part(maker) for each in routers for maker in each.made_by),
         frozenset(name for each in routers for name in (*each.called, *each.types)),
+        frozenset(call for each in frameworks for rule in each.routes for call in rule.calls),
+        frozenset(mount for each in routers for mount in each.mounts),
+        frozenset(
+            name
+            for each in frameworks
+            if each.routers.is_implicit and each.routers.types
+            for name in (
+                *each.routers.nested,
+                *(one for rule in each.routes for one in rule.within),
+            )
+        ),
     )
 
 
@@ -102,19 +125,21 @@ def list_framework_facts(
         tree = get_syntax_tree(text, module, "language_tsx")
     found, note = list_statements(tree, language)
     kept = (
-        _keep_relevant_statements(found, _collect_names(language, own))
+        _keep_relevant_statements(text, found, _collect_names(language, own))
         if names or not is_of_tests
         else []
     )
     if len(kept) > _MOST_KEPT:
         note = f"frameworks: only {_MOST_KEPT} of {len(kept)} statements are kept"
         kept = kept[:_MOST_KEPT]
-    if names and kept:
+    if names and (kept or any(framework.pages for framework in marked)):
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
     return kept + _list_event_facts(found, known_facts, with_events), note
 
 
-def _keep_relevant_statements(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
+def _keep_relevant_statements(
+    text: str, found: Sequence[Fact], words: _NamesOfInterest
+) -> list[Fact]:
     """Return the statements with a name of interest, and the calls that these depend on."""
     by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
     assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
@@ -126,22 +151,26 @@ def _keep_relevant_statements(found: Sequence[Fact], words: _NamesOfInterest) ->
         for one in assigned
         if any(call.values["name"] in words.called for call in chains[id(one)])
     }
+    holders = router_variables | _list_owners(found, by_place, words)
     declared = (fact.values for fact in found if fact.kind == ASSIGNED)
     router_variables |= {
         one["name"]
         for one in declared
         if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
     }
-    kept: set[int] = set()
+    kept = _list_calls_in_blocks(found, words)
     for fact in found:
         if _is_relevant(fact, words, router_variables):
             kept.add(id(fact))
             if id(fact) in chains and _is_name_of_interest(fact.values["value"][3], words):
                 kept |= {id(call) for call in chains[id(fact)][:1]}
         elif (
-            fact.kind == ASSIGNED and fact.values["name"] in router_variables and id(fact) in chains
+            fact.kind == ASSIGNED
+            and (name := get_last_part(fact.values["name"])) in holders
+            and fact.values["value"][0] in "cn"
+            and get_last_part(str(fact.values["value"][1])) != name
         ):
-            kept |= {id(fact), *map(id, chains[id(fact)])}
+            kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
     todo = [fact for fact in found if fact.kind == CALL and id(fact) in kept]
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
     while todo:
@@ -154,7 +183,64 @@ def _keep_relevant_statements(found: Sequence[Fact], words: _NamesOfInterest) ->
     for fact in found:
         if fact.kind == FUNCTION and bisect_left(made, fact.start) < bisect_left(made, fact.end):
             kept.add(id(fact))
-    return [fact for fact in found if id(fact) in kept]
+    return [*_complete_routes(text, [fact for fact in found if id(fact) in kept], found, words)]
+
+
+def _complete_routes(
+    text: str, kept: Sequence[Fact], found: Sequence[Fact], words: _NamesOfInterest
+) -> Iterator[Fact]:
+    """Yield statements; those that define a route get their place and the calls in their handler.
+
+    The calls are only read for a handler that is written in place, as a function without a name.
+    """
+    calls = sorted((fact for fact in found if fact.kind == CALL), key=lambda fact: fact.start)
+    starts = [call.start for call in calls]
+    for fact in kept:
+        body, name_at = fact.values.get(BODY), fact.values.get(NAME_AT)
+        if body is None and name_at is None:
+            yield fact
+            continue
+        values = {k: value for k, value in fact.values.items() if k not in {BODY, NAME_AT}}
+        is_route = fact.values["name"] in words.routes
+        if is_route and name_at is not None:
+            shown = " ".join(text[name_at : min(fact.end, name_at + _LONGEST_SHOWN)].split())
+            values[PLACE] = [text.count("\n", fact.start, name_at), shown]
+        if is_route and body is not None:
+            within = calls[bisect_right(starts, body) : bisect_left(starts, fact.end)]
+            on = (call.values.get("on", ["?"]) for call in within)
+            receivers = (str(value[1]) if value[0] == "n" else "" for value in on)
+            names = (call.values["name"] for call in within)
+            inside = [*dict.fromkeys(zip(receivers, names, strict=True))][:_MOST_CALLED]
+            if inside:
+                values[INSIDE] = [[*pair] for pair in inside]
+        yield replace(fact, values=values)
+
+
+def _list_calls_in_blocks(found: Sequence[Fact], words: _NamesOfInterest) -> set[int]:
+    """Return the ids of calls without a receiver in the blocks of a router."""
+    calls = [fact for fact in found if fact.kind == CALL]
+    end = max((one.end for one in calls if one.values["name"] in words.blocks), default=0)
+    first = min((one.start for one in calls if one.values["name"] in words.blocks), default=end)
+    return {id(one) for one in calls if first < one.start < end and "on" not in one.values}
+
+
+def _list_owners(
+    found: Sequence[Fact], by_place: Mapping[tuple[int, int], Fact], words: _NamesOfInterest
+) -> set[str]:
+    """Return the variables whose methods are handlers of routes, or return mounted routers.
+
+    They are `orders` in `router.get("/", orders.list)`, and `api` in `router.use(api.make())`.
+    """
+    owners: set[str] = set()
+    for fact in found:
+        for value in fact.values["arguments"] if fact.kind == CALL else ():
+            if value[0] == "c" and fact.values["name"] in words.mounts:
+                call = by_place.get((value[1], value[2]))
+                on = call.values.get("on", ["?"]) if call is not None else ["?"]
+                owners.add(get_last_part(str(on[1])) if on[0] == "n" else "")
+            elif value[0] == "n" and fact.values["name"] in words.routes:
+                owners.add(get_last_part(value[1].rpartition(".")[0]))
+    return owners - {""}
 
 
 def _iter_calls_in_chain(
@@ -187,6 +273,8 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
         types = (p for one in values["parameters"] for p in one)
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
+    if value[0] == "t":
+        return value[1].partition("<")[0] in words.called
     if value[0] == "c":
         return (
             _is_name_of_interest(value[3], words) or name in words.routers or name in words.called
@@ -253,10 +341,12 @@ class _EventNames:
 
     def find_definition_of_handler(self, value: Sequence[Any] | None) -> str:
         r"""Return the symbol that a handler names: `handle`, `App\Order@paid`; "" if unknown."""
+        if value is not None and value[0] == "l" and value[1]:
+            value = value[1][-1]  # PHP names a method as `[$this, 'boot']`.
         if value is None or value[0] not in {"n", "s"}:
             return ""
         name = str(value[1])
-        if value[0] == "s":
+        if value[0] == "s" and not name.isidentifier():
             owner, _, method = name.replace("\\\\", "\\").partition("@")
             return f"{owner}::{method}" if "\\" in owner and method else ""
         known = self._by_last.get(_get_last_name(name), ())

@@ -51,8 +51,10 @@ class File:
         self.classes = kinds.get(CLASS, [])
         self.functions = kinds.get(FUNCTION, [])
         self.values = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] != "t"]
+        self.properties = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] == "t"]
         self.declared = [one for one in kinds.get("declares", []) if one.symbol]
         self.imports = kinds.get("imports", [])
+        self.exports = kinds.get("exports", [])
         self.frameworks = {name for one in kinds.get(FOUND, ()) for name in one.values["names"]}
         self.by_place = {(call.start, call.end): call for call in self.calls}
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
@@ -117,6 +119,12 @@ class File:
             for value in reversed(self.values)
             if value.values["value"][0] == "c"
         }
+
+    @cached_property
+    def next_calls(self) -> Mapping[tuple[int, int], Fact]:
+        """Return the call that follows a call in a chain, by the place of the earlier one."""
+        on = ((call, call.values.get("on", ["?"])) for call in self.calls)
+        return {(value[1], value[2]): call for call, value in on if value[0] == "c"}
 
     @cached_property
     def modules_by_name(self) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     join_paths,
 )
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
+from rag_assets.systems.code_memory.symbols.names import fold_name
 
 _DEEPEST: Final = 8
 """Maximum depth of routers that are mounted in, passed to, or created by each other."""
@@ -46,12 +47,15 @@ class RouterPaths:
         self._known: dict[tuple[str, str, int], list[str | None]] = {}
         """Known paths, by file, name and position; the list is empty while the paths are being
         computed."""
+        self._makers_by_file: dict[str, list[Fact]] = {}
 
     def list_paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the router on which a call is made."""
         on = fact.values.get("on")
         if on is None:
-            return [self.find_path_of_blocks(file, fact)] if self._routers.is_implicit else []
+            outer = self._find_paths_of_parameter(file, RECEIVER, fact.start, 0) or [""]
+            inside = [self.find_path_of_blocks(file, fact)]
+            return combine_paths(outer, inside) if self._routers.is_implicit else []
         found = self.list_paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
             return self._list_paths_of_block_parameter(file, fact)
@@ -271,31 +275,48 @@ class RouterPaths:
     ) -> list[str | None] | None:
         """Return the paths of routers passed as a parameter; None for any other name."""
         for function in reversed(file.find_enclosing(file.functions, at)):
-            parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
-            for index, (parameter, type_) in enumerate(parameters):
+            named = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
+            receiver = [(-1, *one) for one in named if one[0] == RECEIVER]
+            others = [one for one in named if one[0] != RECEIVER]
+            parameters = [*receiver, *((at, *one) for at, one in enumerate(others))]
+            for index, parameter, type_ in parameters:
                 if parameter == name and type_.lstrip("&*") in self._routers.types:
                     key = file.path, f"{name}()", function.start
                     if key not in self._known:
                         self._known[key] = []
-                        self._known[key] = self._list_paths_of_passed_routers(
-                            function.values["name"], index, depth
-                        )
+                        paths = self._list_paths_of_passed_routers(file, function, index, depth)
+                        is_root = type_.lstrip("&*") in self._routers.root_types
+                        self._known[key] = [one for one in paths if one is not None or not is_root]
                     return self._known[key] or [""]
         return None
 
     def _list_paths_of_passed_routers(
-        self, function: str, index: int, depth: int
+        self, holder: File, function: Fact, index: int, depth: int
     ) -> list[str | None]:
-        """Return the paths of the routers that calls of a function pass as its argument `index`."""
+        """Return the paths of the routers that calls of a function pass as its argument `index`.
+
+        For -1, it is the router on which the function is called: `users()` in `route("/api") {}`.
+        """
         found: list[str | None] = []
         is_unknown = False
-        for file, call in self._repository.calls.get(function, ()):
-            arguments = call.values["arguments"]
-            if index < len(arguments) and len(found) < MOST_PREFIXES:
+        package = posixpath.basename(posixpath.dirname(holder.path))
+        for file, call in self._repository.calls.get(function.values["name"], ()):
+            arguments, on = call.values["arguments"], call.values.get("on", _NO_CALL)
+            is_import = on[0] == "n" and str(on[1]) in self._packages
+            if holder.language == "go" and is_import and package not in {on[1], ""}:
+                continue  # The function of another package has the same name.
+            if index < 0 and len(found) < MOST_PREFIXES and depth < _DEEPEST:
+                found += self.list_paths_of_call(file, call)
+            elif 0 <= index < len(arguments) and len(found) < MOST_PREFIXES:
                 own = self.list_paths_of_value(file, arguments[index], call.start, depth + 1)
                 found += combine_paths(own, [self.find_path_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
+
+    @cached_property
+    def _packages(self) -> set[str]:
+        """Return the names of all folders with files."""
+        return {posixpath.basename(posixpath.dirname(o.path)) for o in self._repository.files}
 
     def _list_paths_of_mounts(
         self, file: File, name: str, depth: int, at: int | None = None
@@ -312,13 +333,15 @@ class RouterPaths:
             stem = posixpath.splitext(file.path)[0].removesuffix("/mod")
             places = (posixpath.basename(stem), posixpath.basename(posixpath.dirname(file.path)))
             owners = ("", *(f"{place}::" for place in places))
-            functions = [one.values["name"] for one in file.find_enclosing(file.functions, at)]
+            around = file.find_enclosing(file.functions, at)
+            keys += [(f"(){file.path}", str(one.start)) for one in around]
+            functions = [one.values["name"] for one in around]
             keys += [("()", owner + function) for function in functions for owner in owners]
         found: list[str | None] = []
         for key in keys:
             for other, call, path in self._mounts_by_router.get(key, ()):
                 on = call.values.get("on", _NO_CALL)
-                is_own = other is file and on == ["n", name] and key[0] != "()"
+                is_own = other is file and on == ["n", name] and key[0][:2] != "()"
                 if len(found) >= MOST_PREFIXES or is_own:
                     continue
                 outer = self.list_paths_of_value(other, on, call.start, depth + 1) or [""]
@@ -332,7 +355,8 @@ class RouterPaths:
         """Return the calls that mount a router, each with its file and prefix, by that router.
 
         A key is (file, variable), (file, "*") for any variable of that file, ("()", function) for
-        the result of a function, or _COMPUTED.
+        the result of a function, the same with its file and offset (see _find_factory), or
+        _COMPUTED.
         """
         found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self._routers.mounts.items():
@@ -355,6 +379,51 @@ class RouterPaths:
                     found.setdefault(key, []).append((file, call, path))
         return found
 
+    def _find_factory(self, file: File, call: Fact) -> tuple[File, Fact] | None:
+        """Return the method that creates the router that a call on an object returns; else None.
+
+        Of several methods with this name, the nearest is returned: its type or its package is named
+        like the object, or like the function that creates the object.
+        """
+        on = call.values.get("on", _NO_CALL)
+        candidates = [
+            (other, function)
+            for other, function in self._repository.functions.get(call.values["name"], ())
+            if other.language == file.language
+            and any(function.start <= m.start < function.end for m in self._makers(other))
+        ]
+        if on[0] != "n" or not candidates:
+            return None
+        variable = get_last_part(str(on[1]))
+        assignment = file.find_assignment(variable, call.start)
+        made_by = file.find_call(assignment.values["value"]) if assignment is not None else None
+        maker_on = made_by.values.get("on", _NO_CALL) if made_by is not None else _NO_CALL
+        words = [variable, *([made_by.values["name"]] if made_by is not None else [])]
+        package = str(maker_on[1]) if maker_on[0] == "n" else str(on[1])
+        folder = posixpath.dirname(file.path)
+
+        def rate(other: File, function: Fact) -> tuple[bool, bool, bool]:
+            around = other.find_enclosing(other.classes, function.start)
+            named = around[-1].values["name"] if around else ""
+            owner = fold_name(function.values.get("owner", named))
+            names = [singularize(fold_name(word).removeprefix("new")) for word in words]
+            is_named = any(name and (name in owner or owner in name) for name in names if owner)
+            places = posixpath.splitext(other.path)[0].split("/")[-2:]
+            is_of_package = package in places
+            is_near = posixpath.dirname(other.path) == folder and maker_on[0] != "n"
+            return is_of_package, is_near, is_named
+
+        rated = [(rate(*one), one) for one in candidates]
+        best = max(rating for rating, _ in rated)
+        chosen = [one for rating, one in rated if rating == best and any(rating)]
+        return chosen[0] if len(chosen) == 1 else None
+
+    def _makers(self, file: File) -> list[Fact]:
+        """Return the calls of a file that create a router."""
+        if file.path not in self._makers_by_file:
+            self._makers_by_file[file.path] = [one for one in file.calls if self._is_maker(one)]
+        return self._makers_by_file[file.path]
+
     def _list_mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
         """Return the keys that a mounted router has in _mounts_by_router."""
         if value[0] == "n":
@@ -364,11 +433,15 @@ class RouterPaths:
             required = str(call.values["arguments"][0][-1])
             return [(module.path, "*") for module in self._repository.find_modules(file, required)]
         on = call.values.get("on", _NO_CALL) if call is not None else _NO_CALL
+        if call is not None and (factory := self._find_factory(file, call)) is not None:
+            return [(f"(){factory[0].path}", str(factory[1].start))]
         before = f"{LAST_PARTS.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
         return [("()", f"{before}{value[3]}")]
 
 
 _OBJECTS: Final = frozenset({"self", "cls", "&self", "&mutself"})
+RECEIVER: Final = "this"
+"""Name of the parameter that stands for the receiver of an extension function in Kotlin."""
 
 
 def get_last_path_part(path: str) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -22,13 +23,18 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     MOST_PREFIXES,
     File,
     RepositoryFiles,
+    get_last_part,
     get_named_text,
     get_named_words,
     iter_strings,
     join_paths,
 )
-from rag_assets.systems.code_memory.frameworks.routers import RouterPaths, get_last_path_part
-from rag_assets.systems.code_memory.frameworks.statements import find_argument
+from rag_assets.systems.code_memory.frameworks.routers import (
+    RECEIVER,
+    RouterPaths,
+    get_last_path_part,
+)
+from rag_assets.systems.code_memory.frameworks.statements import PLACE, Value, find_argument
 
 _MOST_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
@@ -36,6 +42,7 @@ _MOST_WRAPPERS: Final = 8
 """Maximum number of calls around a handler that are followed; further calls are ignored."""
 _LONGEST_PATH: Final = 400
 """Maximum characters of a path; a longer path is cut off."""
+_CONSTRUCTOR: Final = re.compile(r"^[Nn]ew(?=[A-Z])")
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
 
 
@@ -48,6 +55,7 @@ class FrameworkRoute:
         handler_at: offset of the handler in `file`; -1 if only its name is known.
         wrapped: names in the call that returns the handler, such as `show` in `wrap(show)`; "" is a
             function without a name.
+        owner: the type of the object whose method is the handler; "" if unknown.
     """
 
     methods: tuple[str, ...]
@@ -59,6 +67,7 @@ class FrameworkRoute:
     handler_at: int = -1
     name: str = ""
     wrapped: tuple[str, ...] = ()
+    owner: str = ""
 
 
 @dataclass
@@ -118,7 +127,8 @@ class RouteReader:
             path = ""
         elif path == "" and routes.needs_path:
             return
-        methods = self._list_route_methods(routes.calls[fact.values["name"]], routes, fact)
+        stating = self._find_method_call(file, fact, routes)
+        methods = self._list_route_methods(routes.calls[fact.values["name"]], routes, stating)
         if routes.has_method_in_path and path:
             first, _, rest = path.partition(" ")
             methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
@@ -135,6 +145,7 @@ class RouteReader:
             for each, handler in verbs or [(methods, self._find_handler_name(file, fact, routes))]:
                 route = self._build_route(each, full, handler, (file, fact, -1))
                 route.wrapped = wrapped
+                route.owner = self._find_owner(file, fact, handler)
                 yield route
 
     def _build_route(
@@ -146,17 +157,25 @@ class RouteReader:
             place: the route's file, the fact that states it, and the offset of its handler.
         """
         file, fact, at = place
+        rows, shown = fact.values.get(PLACE, (0, fact.evidence))
+        fact = replace(fact, line_start=fact.line_start + rows, evidence=shown)
         return FrameworkRoute(
             methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at
         )
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
         around = file.find_enclosing(file.calls, fact.start)
-        return any(one.values["name"] in names for one in around if one is not fact)
+        if any(one.values["name"] in names for one in around if one is not fact):
+            return True
+        functions = file.find_enclosing(file.functions, fact.start)
+        parameters = (one for function in functions for one in function.values["parameters"])
+        types = self.framework.routers.types
+        return any(name == RECEIVER and type_ in types for name, type_ in parameters)
 
     def _report_computed_path(self, file: File, fact: Fact) -> None:
         reason = f"the path of a route ({self.framework.name}) is computed"
-        self.unresolved.append((file.path, fact.line_start, reason))
+        line = fact.line_start + fact.values.get(PLACE, (0, ""))[0]
+        self.unresolved.append((file.path, line, reason))
 
     def _has_path_in_chain(self, file: File, fact: Fact) -> bool:
         """Return whether an earlier call in the chain has the path: `route('/x').get(show)`."""
@@ -170,10 +189,26 @@ class RouteReader:
             call = file.find_call(on)
         return False
 
-    def _list_route_methods(self, method: str, routes: RouteRules, fact: Fact) -> tuple[str, ...]:
+    def _find_method_call(self, file: File, fact: Fact, routes: RouteRules) -> Fact | None:
+        """Return the call that states the methods of a route: the route itself, or a later one."""
+        if not routes.method_call:
+            return fact
+        call: Fact | None = fact
+        for _ in range(_MOST_VERBS):
+            call = None if call is None else file.next_calls.get((call.start, call.end))
+            if call is not None and call.values["name"] == routes.method_call:
+                return call
+        return None
+
+    def _list_route_methods(
+        self, method: str, routes: RouteRules, fact: Fact | None
+    ) -> tuple[str, ...]:
         if method:
             return tuple(method.split("|"))
-        value = find_argument(fact, routes.method) if routes.method else None
+        if routes.method_call and fact is not None:
+            value: Value | None = ["l", fact.values["arguments"]]
+        else:
+            value = find_argument(fact, routes.method) if routes.method and fact else None
         texts = [value] if value is not None and value[0] in {"s", "n"} else []
         if value is not None and value[0] == "l":
             texts = value[1]
@@ -181,7 +216,9 @@ class RouteReader:
             LAST_PARTS.split(str(text[1]))[-1].upper() for text in texts if text[0] in {"s", "n"}
         )
         found = tuple(word.removeprefix("METHOD") for word in words)
-        return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
+        return tuple(one for one in found if one in _VERBS) or (
+            ("ANY",) if texts else (routes.default,)
+        )
 
     def _find_route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path in a route's call; "" if there is none, None if it is computed."""
@@ -201,8 +238,8 @@ class RouteReader:
             path, resources = find_argument(fact, routes.path), self._resources
             stated = str(path[-1]) if path else ""
             return "" if resources is None else resources.get_action_in_block(file, fact, stated)
-        if value is not None and value[0] == "l" and value[1]:
-            value = value[1][-1]
+        if value is not None and value[0] in "l+" and value[1]:
+            value = _read_handler_in_list(value[1])
         if value is None or value[0] not in {"n", "s", "c"}:
             return ""
         name = str(value[3] if value[0] == "c" else value[1])
@@ -217,6 +254,26 @@ class RouteReader:
                 return self._resources.get_action_in_block(file, fact, action_name)
             return f"{_find_controller(self._paths, file, fact, owner)}::{action_name}"
         return name if value[0] != "s" else ""
+
+    def _find_owner(self, file: File, fact: Fact, handler: str) -> str:
+        """Return the type of the object whose method is a handler; "" if it is unknown.
+
+        The object is a parameter, the receiver of the method around the route, or a variable to
+        which a new object or the result of a function such as `NewOrders` is assigned.
+        """
+        variable = get_last_part(handler.rpartition(".")[0])
+        if not variable:
+            return ""
+        for function in reversed(file.find_enclosing(file.functions, fact.start)):
+            for name, type_ in function.values["parameters"]:
+                if name == variable and type_:
+                    return get_last_part(type_.lstrip("&*"))
+        assignment = file.find_assignment(variable, fact.start)
+        value = assignment.values["value"] if assignment is not None else ["?"]
+        if value[0] == "n":
+            return get_last_part(str(value[1]))
+        call = file.find_call(value)
+        return _CONSTRUCTOR.sub("", call.values["name"]) if call is not None else ""
 
     def _list_wrapped_names(self, file: File, fact: Fact, routes: RouteRules) -> tuple[str, ...]:
         """Return the names in the call that returns a route's handler, and in calls within it.
@@ -266,31 +323,40 @@ class RouteReader:
                 continue
             around = file.find_enclosing(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
-            path = self._find_path_in_annotations(file, fact, routes)
-            if path == "" and routes.needs_path:
-                continue
             methods = self._list_route_methods(routes.annotations[values["name"]], routes, fact)
             handler = values["of"]
             if enclosing_classes:
                 handler = f"{enclosing_classes[-1].values['name']}.{handler}"
-            for prefix in self._list_prefixes_of_annotation(file, fact, routes, enclosing_classes):
-                if prefix is None or path is None:
-                    self._report_computed_path(file, fact)
-                    break
+            prefixes = self._list_prefixes_of_annotation(file, fact, routes, enclosing_classes)
+            paths = self._list_paths_in_annotations(file, fact, routes)
+            if paths == [""] and routes.needs_path:
+                continue
+            if prefixes and None in [*paths, *prefixes]:
+                self._report_computed_path(file, fact)
+                continue
+            for prefix, path in product(map(str, prefixes), map(str, paths)):
                 full = path if path[:2] == "~/" else join_paths(prefix, path)
                 full = self._insert_names(full.lstrip("~"), enclosing_classes, values["of"])
                 route = self._build_route(methods, full, handler, (file, fact, start))
                 route.name = get_named_text(fact, routes.name) or ""
                 yield route
 
-    def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
-        """Return the path in an annotation or its siblings; "" if absent, None if not a literal."""
-        path = self._find_route_path(file, fact, routes)
+    def _list_paths_in_annotations(
+        self, file: File, fact: Fact, routes: RouteRules
+    ) -> list[str | None]:
+        """Return the paths in an annotation or its siblings: "" if absent, None if computed."""
         target = fact.values["target"]
-        for other in file.annotations if path == "" and routes.path_annotation else ():
-            if other.values["target"] == target and other.values["name"] in routes.path_annotation:
-                return self._find_route_path(file, other, routes)
-        return path
+        siblings = (one for one in file.annotations if one.values["target"] == target)
+        others = [one for one in siblings if one.values["name"] in routes.path_annotation]
+        for one in (fact, *others):
+            value = find_argument(one, routes.path)
+            texts = value[1] if value is not None and value[0] == "l" else []
+            if len(texts) > 1 and not routes.is_joined:
+                return [self._repository.resolve_text(file, text, one.start) for text in texts]
+            path = self._find_route_path(file, one, routes)
+            if path != "":
+                return [path]
+        return [""]
 
     def _list_prefixes_of_annotation(
         self, file: File, fact: Fact, routes: RouteRules, enclosing_classes: Sequence[Fact]
@@ -347,27 +413,47 @@ class RouteReader:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
 
     def _iter_routes_of_pages(self, file: File, pages: PageRules) -> Iterator[FrameworkRoute]:
-        route = find_page_route(pages, file.path)
-        if route is None:
+        match = find_page_route(pages, file.path)
+        if match is None:
             return
+        route = f"/{match['route'] or ''}"
         route = re.sub(pages.drop, "", route) if pages.drop else route
         path = join_paths(pages.prefix, route.removesuffix("/index"))
-        exported = next((d for d in file.declared if d.values.get("exported")), None)
-        if not pages.methods:
-            place = exported or next(iter(file.declared), None)
-            if place is not None:
-                methods = ("ANY",) if pages.prefix else ("GET",)
-                yield self._build_route(methods, path, place.symbol, (file, place, place.start))
-            return
-        for one in file.declared:
-            if one.symbol in pages.methods:
-                yield self._build_route((one.symbol,), path, one.symbol, (file, one, one.start))
+        names = {**{method: method for method in pages.methods}, **pages.exports}
+        for one in file.declared if names else ():
+            if one.symbol in names and one.values.get("exported"):
+                methods = tuple(names[one.symbol].split("|"))
+                yield self._build_route(methods, path, one.symbol, (file, one, one.start))
+        if not names:
+            stated = (match.groupdict().get("method") or "").upper()
+            methods = (stated,) if stated else (("ANY",) if pages.prefix else ("GET",))
+            place = _find_default_export(file)
+            yield self._build_route(methods, path, place.symbol, (file, place, place.start))
 
 
-def find_page_route(pages: PageRules, path: str) -> str | None:
-    """Return the route that a file's path states; None if the path does not match."""
-    match = re.search(pages.path, path[-_LONGEST_PATH:])
-    return None if match is None else f"/{match['route'] or ''}"
+def _read_handler_in_list(parts: Sequence[Value]) -> Value:
+    """Return the handler in a list of functions, or in the parts of a PHP method's name.
+
+    PHP names a method as `[Orders::class, 'show']` or `Orders::class . ':show'`.
+    """
+    first, last = parts[0], parts[-1]
+    if (first[0], last[0]) == ("n", "s"):
+        return ["n", f"{str(first[1]).lstrip('$')}::{str(last[1]).lstrip(':')}"]
+    return last
+
+
+def find_page_route(pages: PageRules, path: str) -> re.Match[str] | None:
+    """Return the match of a file's path, which states a route; None if the path does not match."""
+    return re.search(pages.path, path[-_LONGEST_PATH:])
+
+
+def _find_default_export(file: File) -> Fact:
+    """Return what a file exports by default, else another of its definitions, else its start."""
+    exports = (one.values for one in file.exports if one.values["name"] == "default")
+    default = next((one.get("local") for one in exports), None)
+    exported = [one for one in file.declared if one.values.get("exported")]
+    named = [one for one in file.declared if one.symbol in {"default", default}]
+    return next(iter([*named, *exported, *file.declared]), Fact("", 0, 0, line_start=1, line_end=1))
 
 
 class _ResourceRoutes:

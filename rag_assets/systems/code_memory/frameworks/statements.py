@@ -28,6 +28,15 @@ ANNOTATION: Final = "framework_annotation"
 CLASS: Final = "framework_class"
 FUNCTION: Final = "framework_function"
 ASSIGNED: Final = "framework_value"
+BODY: Final = "body"
+"""Value of a call with the offset of its last argument, if that is a function or a call."""
+NAME_AT: Final = "name_at"
+"""Value of a call with the offset of its name, if its receiver starts on an earlier line."""
+PLACE: Final = "place"
+"""Value of a route's call whose receiver starts on an earlier line: the number of lines from there
+to its name, and its text from there on."""
+INSIDE: Final = "inside"
+"""Value of a route's call with the calls in its handler, each as its receiver and its name."""
 FOUND: Final = "frameworks"
 """Kind of the fact that lists the frameworks whose markers a file contains."""
 STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
@@ -39,6 +48,7 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
     "go": ("tree_sitter_go", "language"),
     "java": ("tree_sitter_java", "language"),
     "javascript": ("tree_sitter_javascript", "language"),
+    "kotlin": ("tree_sitter_language_pack.bindings.kotlin", "language"),
     "php": ("tree_sitter_php", "language_php"),
     "prisma": ("tree_sitter_language_pack.bindings.prisma", "language"),
     "python": ("tree_sitter_python", "language"),
@@ -49,6 +59,8 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
 }
 """Package and function of the grammar of each language that framework data may use."""
 
+PAGES: Final = frozenset({"svelte", "vue"})
+"""Further languages that framework data may use: their files state routes by their paths only."""
 _LONGEST: Final = 1_000_000
 """Maximum characters of a text; for a longer text, only a note is returned, and no statements."""
 _MOST: Final = 50_000
@@ -130,6 +142,32 @@ def _visit_children(
         yield child, depth + 1, own or (following if is_before else None), kind
 
 
+def _find_name(node: Node) -> Node | None:
+    """Return the node with the name of a definition; in Kotlin, it is a child without a field."""
+    if (name := node.child_by_field_name("name")) is not None:
+        return name
+    return next((c for c in node.named_children if c.type in _NODES.naming), None)
+
+
+def _find_name_of_call(node: Node, on: Node) -> Node | None:
+    """Return the node after a receiver that starts on an earlier line; else None."""
+    if on.start_point[0] == on.end_point[0] and on.end_point[0] == node.end_point[0]:
+        return None
+    callee = node
+    while callee.named_children and callee.named_children[0] != on:
+        callee = callee.named_children[0]
+    name = next((child for child in callee.named_children if child != on), None)
+    return name if name is not None and name.start_point[0] > node.start_point[0] else None
+
+
+def _find_last_argument(node: Node) -> Node:
+    """Return the last argument of a call: a function, a block, or a call around a function."""
+    last = node.named_children[-1]
+    while last.named_children and ("argument" in last.type or last.type == "call_suffix"):
+        last = last.named_children[-1]
+    return last
+
+
 class _StatementReader:
     """A reader of the statements in a syntax tree, one node at a time."""
 
@@ -148,24 +186,41 @@ class _StatementReader:
         if kind in _NODES.calls:
             if values := self._read_call(node):
                 yield self._build_fact(CALL, node, values)
-        elif kind in _NODES.annotations and (kind != "attribute" or parent == "attribute_list"):
+        elif kind in _NODES.annotations and (
+            kind != "attribute" or parent in _NODES.around_annotations
+        ):
             yield from self._read_annotation(node, annotated)
         elif kind in _NODES.classes and (name := self._find_class_name(node)) is not None:
             values = {"name": self._get_compact_text(name), "bases": self._list_base_names(node)}
+            if types := self._list_type_arguments(node):
+                values["type_arguments"] = types
+            values |= self._read_arguments_of_base(node)
             yield self._build_fact(CLASS, node, values)
-        elif kind in _NODES.defined and (name := node.child_by_field_name("name")) is not None:
+        elif kind in _NODES.defined and (name := _find_name(node)) is not None:
             values = {
                 "name": self._get_compact_text(name),
                 "parameters": self._read_parameters(node),
             }
+            if (receiver := self._find_receiver_of_method(node)) is not None:
+                values["owner"] = receiver[1]
+                values["parameters"].append(receiver)
             if "function" in kind or "method" in kind:
                 yield self._build_fact(FUNCTION, node, values)
         if kind in _NODES.assigning:
             yield from self._read_assignment(node)
 
+    def _find_receiver_of_method(self, node: Node) -> list[str] | None:
+        """Return name and type of a Go method's receiver: `func (o *Orders) List()`; else None."""
+        receiver = node.child_by_field_name("receiver")
+        if receiver is None or receiver.type != "parameter_list" or not receiver.named_children:
+            return None
+        one = receiver.named_children[0]
+        type_ = self._get_compact_text(one.child_by_field_name("type")).lstrip("*")
+        return [self._get_compact_text(one.child_by_field_name("name")), type_.partition("[")[0]]
+
     def _find_class_name(self, node: Node) -> Node | None:
         is_named_first = node.type == "model_block" and node.named_children
-        return node.named_children[0] if is_named_first else node.child_by_field_name("name")
+        return node.named_children[0] if is_named_first else _find_name(node)
 
     def _build_fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
@@ -194,6 +249,10 @@ class _StatementReader:
             values["named"] = named
         if on is not None:
             values["on"] = self.read_value(on)
+        if ordered and ordered[-1][0] in "fc":
+            values[BODY] = self.tree.start(_find_last_argument(node))
+        if on is not None and (shown := _find_name_of_call(node, on)) is not None:
+            values[NAME_AT] = self.tree.start(shown)
         return values
 
     def _read_called_name(self, node: Node) -> tuple[str, Node | None]:
@@ -219,18 +278,7 @@ class _StatementReader:
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the positional arguments of a call or an annotation, and its named arguments."""
-        listed = node.child_by_field_name("arguments")
-        kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
-        if listed is None:
-            listed = next((c for c in node.named_children if c.type.startswith(kinds)), None)
-        if listed is None:
-            listed = next((c for c in node.named_children if "argument_list" in c.type), None)
-        if listed is not None and listed.type == "call_suffix":
-            inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
-            lambdas = [c for c in listed.named_children if c.type == "lambda_literal"]
-            parts = [*(inner.named_children if inner is not None else ()), *lambdas]
-        else:
-            parts = listed.named_children if listed is not None else []
+        parts = self._list_arguments(node)
         ordered: list[Value] = []
         named: dict[str, Value] = {}
         for part in parts[:_MOST_VALUES]:
@@ -238,8 +286,9 @@ class _StatementReader:
             if part.type in _NODES.pairs:
                 self._add_pairs(part, named, 0)
             elif part.type in _NODES.arguments and part.named_children:
-                equals = next((c for c in part.children if c.type == "name_equals"), None)
-                label = label or (equals.named_children[0] if equals is not None else None)
+                equals = next((c for c in part.children if c.type in {"name_equals", "="}), None)
+                if label is None and equals is not None:
+                    label = (equals if equals.is_named else part).named_children[0]
                 value = self.read_value(part.named_children[-1])
                 if label is not None:
                     named[self._get_compact_text(label)] = value
@@ -251,6 +300,20 @@ class _StatementReader:
         if last is None and node.named_children and node.named_children[-1].type == "do_block":
             last = node.named_children[-1]
         return ([*ordered, ["f"]] if last is not None else ordered), named
+
+    def _list_arguments(self, node: Node) -> list[Node]:
+        """Return the nodes of the arguments of a call or an annotation."""
+        listed = node.child_by_field_name("arguments")
+        kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
+        if listed is None:
+            listed = next((c for c in node.named_children if c.type.startswith(kinds)), None)
+        if listed is None:
+            listed = next((c for c in node.named_children if "argument_list" in c.type), None)
+        if listed is not None and listed.type == "call_suffix":
+            inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
+            lambdas = [c for c in listed.named_children if c.type in _NODES.functions]
+            return [*(inner.named_children if inner is not None else ()), *lambdas]
+        return listed.named_children if listed is not None else []
 
     def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
@@ -283,6 +346,8 @@ class _StatementReader:
             (_NODES.lists, self._read_list),
             (_NODES.maps, self._read_map),
             (_NODES.sums, self._read_sum),
+            ({"array_creation_expression"} if self.language == "php" else (), self._read_php_array),
+            ({"composite_literal"}, self._read_go_literal),
         ):
             if kind in types:
                 return read(node, depth)
@@ -296,7 +361,7 @@ class _StatementReader:
 
     def _read_member(self, node: Node, _: int) -> Value:
         has_call = any(child.type in _NODES.calls for child in node.named_children)
-        text = "" if has_call else self._get_compact_text(node)
+        text = "" if has_call else self._get_compact_text(node).removesuffix("::class")
         return ["n", text] if text else _UNKNOWN
 
     def _read_call_value(self, node: Node, _: int) -> Value:
@@ -304,6 +369,19 @@ class _StatementReader:
             return ["n", self._get_compact_text(node)]
         name = self._read_called_name(node)[0][:_LONGEST_NAME]
         return ["c", self.tree.start(node), self.tree.end(node), name]
+
+    def _read_go_literal(self, node: Node, _: int) -> Value:
+        return ["n", self._get_compact_text(node.child_by_field_name("type"))]
+
+    def _read_php_array(self, node: Node, depth: int) -> Value:
+        elements = node.named_children[:_MOST_VALUES]
+        if not any(len(element.named_children) > 1 for element in elements):
+            values = (element.named_children[0] for element in elements if element.named_children)
+            return ["l", [self.read_value(value, depth + 1) for value in values]]
+        entries: dict[str, Value] = {}
+        for element in elements:
+            self._add_pairs(element, entries, depth + 1)
+        return ["d", entries]
 
     def _read_list(self, node: Node, depth: int) -> Value:
         parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
@@ -347,13 +425,15 @@ class _StatementReader:
         return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
+        if node.type == "interpolated_identifier":
+            return ["n", self._get_compact_text(node)]
         inner = [c for c in node.named_children if c.type not in _NODES.spliced_formats]
         return self.read_value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
     def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
         parts = [self.read_value(child, depth + 1) for child in node.named_children[:2]]
-        is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>"}
+        is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>", "."}
         if is_sum and all(part[0] == "s" for part in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
@@ -377,14 +457,18 @@ class _StatementReader:
             name = self._get_compact_text(get_first_child(node)).strip("@")
             values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
-            name = self._get_compact_text(node.child_by_field_name("name"))
-            values["arguments"], values["named"] = self._read_arguments(node)
+            # Kotlin's `@Get("/")` is a call of a constructor, and `@Get` is only a type.
+            inner = next((c for c in node.named_children if c.type in _NODES.annotating), node)
+            name = self._get_compact_text(
+                inner.child_by_field_name("name") or get_first_child(inner)
+            )
+            values["arguments"], values["named"] = self._read_arguments(inner)
         if not name or annotated is None:
             return
         values |= {
-            "name": name.rpartition(".")[2].rpartition("::")[2],
+            "name": re.split(r"[.:\\\\]", name)[-1],
             "target": [self.tree.start(annotated), self.tree.end(annotated)],
-            "of": self._get_compact_text(annotated.child_by_field_name("name")),
+            "of": self._get_compact_text(_find_name(annotated)),
         }
         yield self._build_fact(ANNOTATION, node, values)
 
@@ -424,6 +508,21 @@ class _StatementReader:
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 
+    def _read_arguments_of_base(self, node: Node) -> dict[str, Any]:
+        """Return the arguments of a base class in Kotlin: `Table("orders")`."""
+        for clause in node.named_children:
+            inner = get_first_child(clause) if clause.type == "delegation_specifier" else None
+            if inner is not None and inner.type == "constructor_invocation":
+                ordered, named = self._read_arguments(inner)
+                return {"arguments": ordered, "named": named} if ordered or named else {}
+        return {}
+
+    def _list_type_arguments(self, node: Node) -> list[str]:
+        """Return the first type argument of each base: `Order` for `Configuration<Order>`."""
+        clauses = [c for c in node.named_children if c.type in _NODES.bases]
+        written = " ".join(self.tree.get_node_text(clause)[:_LONGEST_VALUE] for clause in clauses)
+        return re.findall(r"<\s*([A-Za-z_][\w.]*)", written)[:4] if clauses else []
+
     def _list_embedded_types(self, node: Node) -> str:
         """Return the types embedded in a Go struct, joined by commas.
 
@@ -446,12 +545,16 @@ class _StatementReader:
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:
-        listed = node.child_by_field_name("parameters")
+        listed = node.child_by_field_name("parameters") or next(
+            (c for c in node.named_children if c.type == "function_value_parameters"), None
+        )
         nodes = listed.named_children if listed is not None else node.named_children
-        parameters = []
+        receiver = node.child_by_field_name("receiver")
+        is_extension = receiver is not None and receiver.type == "receiver_type"
+        parameters = [["this", self._get_compact_text(receiver)]] if is_extension else []
         for child in nodes[:_MOST_VALUES]:
-            if child.type in {"parameter_declaration", "parameter", "required_parameter"}:
-                name = child.child_by_field_name("name") or child.child_by_field_name("pattern")
+            if child.type in _NODES.parameters:
+                name = _find_name(child) or child.child_by_field_name("pattern")
                 type_ = self._get_compact_text(child.child_by_field_name("type"))
                 if not type_ and child.named_children:
                     type_ = self._get_compact_text(child.named_children[-1])
@@ -470,11 +573,16 @@ class _StatementReader:
         left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
-        if node.type == "var_spec" and right is None and left is not None:
+        is_property = node.type == "property_declaration" and self.language == "csharp"
+        is_declared = is_property or (node.type == "var_spec" and right is None)
+        if is_declared and left is not None:
             value = ["t", self._get_compact_text(node.child_by_field_name("type"))]
             yield self._build_fact(
                 ASSIGNED, node, {"name": self._get_compact_text(left), "value": value}
             )
+        if left is None and any(child.type == "=" for child in node.children):
+            left = next((c for c in node.named_children if c.type == "variable_declaration"), None)
+            left, right = left and get_first_child(left), node.named_children[-1]
         if left is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right

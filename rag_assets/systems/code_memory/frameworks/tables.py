@@ -112,13 +112,20 @@ class TableReader:
         self._repository = RepositoryFiles(files)
         self._tables: dict[str, MappedTable] = {}
         self._table_of: dict[tuple[str, int], str] = {}
+        self._configured_names: set[str] = set()
         self._mapped_classes: list[tuple[TableRules, ClassStatement, str]] = []
 
     def list_tables(self) -> list[MappedTable]:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
-                for name, mapped in _iter_tables_of_calls(tables, file):
+                calls = (
+                    self._iter_configured_tables if tables.configurations else _iter_tables_of_calls
+                )
+                for name, mapped in calls(tables, file):
+                    self._add_mapping(name, mapped)
+            for file in self._files:
+                for name, mapped in self._iter_tables_of_sets(tables, file):
                     self._add_mapping(name, mapped)
                 for class_ in (ClassStatement(file, fact) for fact in file.classes):
                     is_new = class_.place not in self._table_of
@@ -135,14 +142,50 @@ class TableReader:
     def _add_mapping(self, name: str, mapping: MappedClass) -> None:
         self._tables.setdefault(name, MappedTable(name)).models.append(mapping)
 
+    def _iter_configured_tables(
+        self, tables: TableRules, file: File
+    ) -> Iterator[tuple[str, MappedClass]]:
+        """Yield the tables that configurations of classes name, each with its class."""
+        for call in file.calls:
+            value = find_argument(call, "0") if call.values["name"] in tables.calls else None
+            around = file.find_enclosing(file.classes, call.start) if value is not None else []
+            if not around or not {*around[-1].values["bases"]} & {*tables.configurations}:
+                continue
+            written = around[-1].values.get("type_arguments", ("",))[0]
+            class_ = self._resolve_class(file, get_last_part(written))
+            if value is not None and value[0] == "s":
+                self._configured_names.add(get_last_part(written))
+                place = file, call, str(around[-1].values["name"])
+                if class_ is not None:
+                    place = class_.file, class_.fact, class_.name
+                yield str(value[1]), MappedClass(*place, is_named=True)
+
+    def _iter_tables_of_sets(
+        self, tables: TableRules, file: File
+    ) -> Iterator[tuple[str, MappedClass]]:
+        """Yield the tables of properties such as `DbSet<Order> Orders`, each with its class.
+
+        A class whose table another file states is left out.
+        """
+        for one in file.properties if tables.sets else ():
+            type_, _, rest = one.values["value"][1].partition("<")
+            name = get_last_part(rest.rstrip(">?"))
+            class_ = self._resolve_class(file, name)
+            if type_ not in tables.sets or name in self._configured_names:
+                continue
+            if class_ is not None and self._map_class(tables, class_) is not None:
+                continue
+            place = (file, one, "") if class_ is None else (class_.file, class_.fact, class_.name)
+            yield str(one.values["name"]), MappedClass(*place, is_named=True)
+
     def _map_class(
         self, tables: TableRules, class_: ClassStatement
     ) -> tuple[str, MappedClass] | None:
         """Return the table that a class maps to, and the mapping; None if it has no table."""
         marks = [a for a in class_.file.annotations if a.values["target"][0] == class_.fact.start]
-        if class_.name in tables.bases:
+        if class_.name in tables.bases or self._is_embedded(tables, class_):
             return None
-        lineage = self._list_lineage(class_)
+        lineage = self._list_lineage(class_, tables.embedded)
         key = self._find_application_of_path(class_.file.path), class_.name.lower()
         is_model = bool(
             any(self._has_outside_base(tables, each) for each in lineage)
@@ -163,6 +206,17 @@ class TableReader:
                     return inherited[0], MappedClass(class_.file, class_.fact, class_.name, False)
         return self._find_table_by_name(tables, class_, marks, lineage)
 
+    def _is_embedded(self, tables: TableRules, class_: ClassStatement) -> bool:
+        """Return whether a class only gives its columns to the classes that embed it."""
+        is_named = bool(tables.embedded and re.search(tables.embedded, class_.name))
+        return is_named and class_.name in self._embedded_names
+
+    @cached_property
+    def _embedded_names(self) -> set[str]:
+        """Return the names of all base classes and embedded types."""
+        classes = (fact for file in self._files for fact in file.classes)
+        return {get_last_part(base) for fact in classes for base in fact.values["bases"]}
+
     def _find_table_by_name(
         self,
         tables: TableRules,
@@ -180,6 +234,8 @@ class TableReader:
             if a.values["name"] == tables.annotation
         )
         value = next((v for v in values if v is not None and v[0] in {"s", "n", "d"}), None)
+        if value is None and tables.base_argument and class_.fact.values.get("arguments"):
+            value = find_argument(class_.fact, tables.base_argument)
         if value is not None and value[0] == "d":
             value = value[1].get("name")
         if value is not None:
@@ -203,15 +259,21 @@ class TableReader:
             not is_python or self._resolve_class(class_.file, base) is None for base in bases
         )
 
-    def _list_lineage(self, class_: ClassStatement) -> list[ClassStatement]:
-        """Return a class and its ancestors in the repository, nearest first."""
+    def _list_lineage(self, class_: ClassStatement, names: str = "") -> list[ClassStatement]:
+        """Return a class and its ancestors in the repository, nearest first.
+
+        Args:
+            names: regular expression of the names of the ancestors to follow; "" for all.
+        """
         found = {class_.place: class_}
         todo = [class_]
         while todo and len(found) < _MOST_ANCESTORS:
             here = todo.pop(0)
             for base in here.fact.values["bases"]:
                 parent = self._resolve_class(here.file, base)
-                if parent is not None and parent.place not in found:
+                if parent is None or not re.search(names, parent.name):
+                    continue
+                if parent.place not in found:
                     found[parent.place] = parent
                     todo.append(parent)
         return [*found.values()]
@@ -236,7 +298,7 @@ class TableReader:
             return own[0]
         module = file.modules_by_name.get(first)
         if module is None:
-            return known[0] if len(known) == 1 and file.language != "python" else None
+            return None if file.language == "python" else _find_nearest_class(file, known)
         owner = module if rest else module.rpartition(".")[0]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
@@ -528,6 +590,14 @@ class TableReader:
         return found
 
 
+def _find_nearest_class(file: File, known: Sequence[ClassStatement]) -> ClassStatement | None:
+    """Return the class whose path starts most like the path of a file; None if two do."""
+    shared = [len(posixpath.commonprefix([file.path, class_.file.path])) for class_ in known]
+    most = max(shared, default=0)
+    near = [class_ for class_, count in zip(known, shared, strict=True) if count == most]
+    return near[0] if len(near) == 1 else None
+
+
 def _list_own_assignments(class_: ClassStatement) -> list[Fact]:
     """Return the assignments directly in a class, not in its nested classes."""
     file, (start, end) = class_.file, (class_.fact.start, class_.fact.end)
@@ -567,6 +637,7 @@ def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str,
     for call in file.calls:
         if call.values["name"] in tables.calls:
             value = find_argument(call, tables.argument)
+            model = find_argument(call, tables.model) if tables.model and value is None else None
             modules = [c for c in file.calls if c.values["name"] == "defmodule"]
             owner = file.find_enclosing(modules, call.start)
             classes = file.find_enclosing(file.classes, call.start)
@@ -574,14 +645,22 @@ def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str,
             if owner and owner[-1].values["arguments"]:
                 name = str(owner[-1].values["arguments"][0][-1])
             name = name or file.find_receiving_variable(call)
+            on = call.values.get("on", ["?"])
+            if not name and on[0] == "n" and str(on[1])[:1].isupper():
+                name = str(on[1])  # `Order.init({…})`
             if value is not None and value[0] in {"s", "n"}:
                 yield str(value[1]), MappedClass(file, call, name, True)
+            elif model is not None and model[0] == "s":
+                table = _build_table_name(str(model[1]), tables.naming)
+                yield table, MappedClass(file, call, name, False)
 
 
 def _build_table_name(model: str, naming: str) -> str:
     if naming in {"same", "lower"}:
         return model if naming == "same" else model.lower()
     name = "_".join(_WORD.findall(model)).lower()
+    if naming == "joined":
+        name = name.replace("_", "")
     if naming == "snake":
         return name
     if name.endswith("y") and name[-2:-1] not in "aeiou":

@@ -40,6 +40,8 @@ _ATTACHED_LINE: Final = re.compile(
     r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
 )
 """Matches a line that belongs to the definition below it: a comment, annotation or attribute."""
+_KEYWORDS: Final = re.compile(r"[ \t]*(?:[a-z]{1,20}[ \t]+){1,4}")
+"""Matches words that belong to the definition after them: `local`, `export`."""
 _CLOSING_LINES: Final = re.compile(
     r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
 )
@@ -96,7 +98,7 @@ def _find_closing_end(text: str, end: int, after: int) -> int:
 def _find_start_with_comment(text: str, start: int) -> int:
     """Return the start of a definition's line, or of the comments and annotations above it."""
     line = text.rfind("\n", 0, start) + 1
-    if text[line:start].strip():
+    if text[line:start].strip() and _KEYWORDS.fullmatch(text, line, start) is None:
         return start
     first = line
     while first > 0:

@@ -57,6 +57,8 @@ class TagLanguage:
         family: name of a group of languages that use each other's definitions.
         ignored: matches words that the grammar does not know, and that are not names; None if the
             language has no such words.
+        definition: matches the start of a definition, with its kind as the name of the group around
+            its name; used where the grammar reports errors; None for other languages.
         is_interpreted: whether the language has its own reader for definitions and chunks.
         is_open_in_folder: whether files in one folder see each other's names without an import.
     """
@@ -67,6 +69,7 @@ class TagLanguage:
     family: str
     word: re.Pattern[str]
     ignored: re.Pattern[str] | None
+    definition: re.Pattern[str] | None
     is_interpreted: bool
     is_open_in_folder: bool
 
@@ -109,6 +112,7 @@ def _build_language(name: str, row: Mapping[str, Any]) -> TagLanguage:
         family=row.get("family", name),
         word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
         ignored=re.compile(row["ignored"]) if "ignored" in row else None,
+        definition=re.compile(row["definition"], re.MULTILINE) if "definition" in row else None,
         is_interpreted=row.get("interpreted", False),
         is_open_in_folder=row.get("own_folder", False),
     )
@@ -149,6 +153,8 @@ _DEEPEST_WINDOW: Final = 2_000
 
 A query visits all these levels again in each window.
 """
+_LINES_OF_ERROR: Final = 3
+"""Minimum number of lines of an error in which definitions are searched by their form."""
 _OVERLAP: Final = 1 << 11
 """Bytes by which neighbouring windows overlap, so that no match is lost at a window's edge."""
 _MOST_STATES: Final = 1 << 9
@@ -286,6 +292,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
             elif role == "supertype":
                 read = (_read_supertype(tree, node, kind, language) for node in nodes)
                 supertypes |= {supertype.start: supertype for supertype in read if supertype.name}
+    found |= _find_definitions_in_errors(tree, language, found)
     definitions = _qualify_definitions(found.values())
     named = sorted(
         (each.name_start, each.name_end) for each in found.values() if each.kind != "scope"
@@ -359,6 +366,49 @@ def _compute_depth(root: Node, byte: int) -> int:
     while cursor.goto_first_child_for_byte(byte) is not None:
         depth += 1
     return depth
+
+
+def _find_definitions_in_errors(
+    tree: SyntaxTree, language: TagLanguage, known: Mapping[int, _FoundDefinition]
+) -> dict[int, _FoundDefinition]:
+    """Return the definitions in lines that the grammar could not read, by offset of their names.
+
+    Each is recognized by the form of its first line, and ends before the next one.
+    """
+    found: dict[int, _FoundDefinition] = {}
+    if language.definition is None or not tree.root.has_error:
+        return found
+    known_lines = {one.line for one in known.values()}
+    line, counted = 1, 0
+    for start, end in _list_large_errors(tree):
+        line_start = tree.text.rfind("\n", 0, start) + 1
+        matches = [*language.definition.finditer(tree.text, max(line_start, counted), end)]
+        ends = [*(match.start() for match in matches), end][1:]
+        for match, last in zip(matches, ends, strict=True):
+            kind, name = next((k, v) for k, v in match.groupdict().items() if v)
+            place = match.start(kind), match.end(kind)
+            line += tree.text.count("\n", counted, place[0])
+            counted = place[0]
+            if line not in known_lines and len(name) <= _LONGEST_NAME:
+                body = tree.text[match.start() : last].rstrip()
+                lines = line, line + tree.text.count("\n", place[0], match.start() + len(body))
+                found[place[0]] = _FoundDefinition(
+                    match.start(), match.start() + len(body), *lines, *place, kind, name
+                )
+    return found
+
+
+def _list_large_errors(tree: SyntaxTree) -> list[tuple[int, int]]:
+    """Return the places of the outermost errors that span several lines."""
+    found: list[tuple[int, int]] = []
+    todo = [tree.root]
+    while todo:
+        node = todo.pop()
+        if node.type == "ERROR" and node.end_point.row - node.start_point.row >= _LINES_OF_ERROR:
+            found.append((tree.start(node), tree.end(node)))
+        elif node.has_error:
+            todo += reversed(node.children)
+    return found
 
 
 def _read_definition(

@@ -101,6 +101,33 @@ def test_a_test_may_leave_out_the_prefix_of_the_server() -> None:
     ]
 
 
+def test_an_optional_format_belongs_to_no_other_route() -> None:
+    routes = """<?php
+use Illuminate\\Support\\Facades\\Route;
+Route::get('/rest/ping{format?}', PingController::class);
+Route::get('/rest/stream{format?}', StreamController::class);
+"""
+    test = """<?php
+class RestTest extends TestCase
+{
+    public function testPing() { $this->get('/rest/ping.view?u=me'); }
+    public function testStream() { $this->getJson('/rest/stream'); }
+    public function testAny($method) { $this->get('/rest/' . $method); }
+}
+"""
+    app = (
+        "<?php\nreturn Application::configure()->withRouting(web: __DIR__.'/../routes/web.php');\n"
+    )
+    files = {"bootstrap/app.php": app, "routes/web.php": routes, "tests/RestTest.php": test}
+    found = derive(files).documents
+    assert {
+        (document.name.partition("/rest/")[2], statement.source)
+        for document in found
+        for statement in document.statements
+        if statement.kind == "requests"
+    } == {("ping{format?}", "RestTest::testPing"), ("stream{format?}", "RestTest::testStream")}
+
+
 def test_a_route_in_the_code_replaces_its_description() -> None:
     app = """
 from fastapi import FastAPI

@@ -45,14 +45,17 @@ LANGUAGES = {
     ".go": "go",
     ".java": "java",
     ".js": "javascript",
+    ".kt": "kotlin",
     ".php": "php",
     ".prisma": "prisma",
     ".py": "python",
     ".rb": "ruby",
     ".rs": "rust",
+    ".svelte": "svelte",
     ".swift": "swift",
     ".ts": "typescript",
     ".tsx": "typescript",
+    ".vue": "vue",
     ".yml": "yaml",
 }
 HOSTILE_SECONDS = 10.0
@@ -95,6 +98,7 @@ def shown(derivation: Derivation) -> Iterator[str]:
         led += [
             statement.source for statement in document.statements if statement.kind == "maps_to"
         ]
+        led += [f"calls {one.target}" for one in document.statements if one.kind == "calls"]
         target = led[0] if led else "?"
         yield f"{document.name} -> {target} at {first.path}:{first.line_start}"
         for statement in document.statements:
@@ -418,6 +422,30 @@ export class Mailer {
         ("listens_to", "src/orders#send", "event:order.paid"),
         ("listens_to", "src/orders#Mailer.start", "event:order:shipped"),
         ("listens_to", "src/orders#Mailer.handle", "event:order.paid"),
+    }
+
+
+def test_hook_of_wordpress_meets_its_callbacks() -> None:
+    text = """<?php
+add_action('shop_order_paid', 'shop_send_mail');
+
+function shop_send_mail() {}
+
+class Stock
+{
+    public function boot()
+    {
+        add_filter('shop_order_total', [$this, 'addTaxes']);
+        do_action('shop_order_paid', 1);
+    }
+
+    public function addTaxes($total) { return $total; }
+}
+"""
+    assert events("shop.php", text) == {
+        ("listens_to", "shop_send_mail", "event:shop_order_paid"),
+        ("listens_to", "Stock::addTaxes", "event:shop_order_total"),
+        ("fires", "Stock::boot", "event:shop_order_paid"),
     }
 
 

@@ -72,6 +72,19 @@ def test_a_query_compiles_against_the_locked_grammar(grammar: TagGrammar) -> Non
     assert load_query(grammar).pattern_count > 0
 
 
+def test_definitions_in_lines_that_the_grammar_cannot_read_are_found_by_their_form() -> None:
+    text = (
+        "first() {\n  echo 1\n}\n\nsecond() {\n  if [[ $a =~ ([^]]*)[0-9]]]*} ]]; then\n"
+        "    echo `date\n  fi\n}\n\nfunction third() {\n  echo 3\n}\n"
+    )
+    tags = read_tags(text, load_tag_languages()["shell"])
+    assert [(one.name, one.line, one.line_end) for one in tags.definitions] == [
+        ("first", 1, 3),
+        ("second", 5, 9),
+        ("third", 11, 13),
+    ]
+
+
 @pytest.mark.parametrize("path", samples(), ids=lambda one: one.suffix[1:])
 def test_definitions_and_references_of_a_sample(path: Path) -> None:
     tags = read_tags(path.read_text(), language_of(path))
@@ -349,6 +362,12 @@ def test_a_comment_belongs_to_the_definition_below_it() -> None:
     reading = read_code(RUBY, "text/x-ruby")
     render = next(unit for unit in reading.units if unit.symbol == "Comment::render")
     assert RUBY[render.start : render.end].lstrip().startswith("# Renders it.")
+
+
+def test_the_words_before_a_definition_belong_to_it() -> None:
+    text = "local M = {}\n\n-- Adds.\nlocal add = function(a)\n  return a\nend\n\nreturn M\n"
+    units = read_code(text, "text/x-lua").units
+    assert text[units[1].start : units[1].end].startswith("-- Adds.\nlocal add =")
 
 
 def test_words_of_queries_and_prose_define_nothing() -> None:

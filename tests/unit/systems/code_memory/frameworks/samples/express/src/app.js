@@ -6,6 +6,7 @@ const app = express()
 app.use(express.json())
 app.get('/health', health)
 app.use('/api/v1', orders)
+app.use('/carts', require('./routes/carts'))
 app.set('trust proxy', true)
 
 module.exports = app

@@ -1,0 +1,3 @@
+package grpc
+
+func NewRouter(server *Server) {}

@@ -1,0 +1,7 @@
+package rest
+
+type CartHandler struct{}
+
+func NewCartHandler() *CartHandler { return &CartHandler{} }
+
+func (h *CartHandler) show(ctx *fiber.Ctx) error { return nil }

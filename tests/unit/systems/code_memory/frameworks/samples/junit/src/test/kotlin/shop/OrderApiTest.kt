@@ -1,0 +1,8 @@
+package shop
+
+class OrderApiTest {
+    @Test
+    fun `shows an order`() {
+        mvc.get("/orders/${order.id}").andExpect { status { isOk() } }
+    }
+}

@@ -1,0 +1,3 @@
+async function list(ctx) { ctx.body = [] }
+async function remove(ctx) { ctx.status = 204 }
+module.exports = { list, remove }

@@ -1,0 +1,3 @@
+export const revalidate = 3600
+
+export default async function PricesPage() { return <p /> }

@@ -1,0 +1,3 @@
+module.exports = {
+  up: (queryInterface, Sequelize) => queryInterface.createTable('shop_orders', {})
+}

@@ -1,0 +1,3 @@
+export const prerender = false
+export async function GET({ url }) { return new Response() }
+export const POST = async () => new Response()
