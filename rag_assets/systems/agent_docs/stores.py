@@ -378,7 +378,7 @@ class Trust:
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key
-        self._verified: dict[str, tuple[IndexState, dict[str, str]]] = {}
+        self._verified: dict[str, tuple[IndexState, dict[str, FileState]]] = {}
 
     def seal(self, state: IndexState) -> IndexState:
         """Return the state with its seal."""
@@ -390,8 +390,7 @@ class Trust:
         if verified is None or verified[0] is not state:
             if not hmac.compare_digest(self._compute_seal(state), state.seal):
                 return False
-            hashes = {file.path: file.sha256 for file in state.files}
-            self._verified[agent_id] = (state, hashes)
+            self._verified[agent_id] = (state, {file.path: file for file in state.files})
         return True
 
     def check_passage(
@@ -406,14 +405,15 @@ class Trust:
             locations: absolute path of each file by its source_path; None skips the comparison with
                 files.
         """
-        hashes = self._verified[passage.agent_id][1] if passage.agent_id in self._verified else {}
-        digest = compute_passage_digest(passage, hashes.get(passage.source_path, ""))
+        files = self._verified[passage.agent_id][1] if passage.agent_id in self._verified else {}
+        file = files.get(passage.source_path)
+        digest = compute_passage_digest(passage, "" if file is None else file.sha256)
         if state.digests.get(passage.id) != digest:
             return "altered"
         if locations is None:
             return "valid"
         location = locations.get(passage.source_path)
-        is_valid = location is not None and _matches_file(location, passage)
+        is_valid = location is not None and _matches_file(location, passage, file)
         return "valid" if is_valid else "stale"
 
     def _compute_seal(self, state: IndexState) -> str:
@@ -424,8 +424,12 @@ class Trust:
         return hmac.new(self._key, text, "sha256").hexdigest()
 
 
-def _matches_file(location: str, passage: DocChunk) -> bool:
-    """Return whether a file contains a passage at its offset, apart from masked characters."""
+def _matches_file(location: str, passage: DocChunk, indexed: FileState | None) -> bool:
+    """Return whether a file contains a passage at its offset, apart from masked characters.
+
+    A passage from which comments were left out is not in the file as it is. It matches if the file
+    is still the one that was indexed.
+    """
     expected = passage.content.encode("utf-8", "surrogatepass")
     try:
         descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -433,11 +437,15 @@ def _matches_file(location: str, passage: DocChunk) -> bool:
         return False
     try:
         actual = os.pread(descriptor, len(expected), passage.byte_offset)
+        if actual == expected or _equals_except_masked(actual, passage.content):
+            return True
+        if indexed is None or os.fstat(descriptor).st_size != indexed.size:
+            return False
+        return sha256_hex(os.pread(descriptor, indexed.size, 0)) == indexed.sha256
     except OSError:
         return False
     finally:
         os.close(descriptor)
-    return actual == expected or _equals_except_masked(actual, passage.content)
 
 
 def _equals_except_masked(data: bytes, text: str) -> bool:

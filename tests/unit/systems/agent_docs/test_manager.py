@@ -101,6 +101,20 @@ def test_only_what_changed_is_embedded(work: Work) -> None:
     assert any("new paragraph" in chunk.content for chunk in work.store.chunks("x"))
 
 
+def test_a_passage_without_its_comments_is_found_until_its_file_changes(work: Work) -> None:
+    page = "# Tides\n\nThe tide turns. <!-- a secret -->\n\n<!-- x -->\nIt turns twice a day.\n"
+    work.write("tides.md", page)
+    work.ensure()
+
+    def search() -> list[str]:
+        found = work.manager.search("x", "tides", 100)
+        return [r.chunk.content for r in found if r.chunk.source_path == "tides.md"]
+
+    assert search() == ["# Tides\n\nThe tide turns. \n\n\nIt turns twice a day."]
+    work.write("tides.md", page.replace("twice", "never"))
+    assert search() == []
+
+
 def test_files_that_come_and_go(work: Work) -> None:
     before = work.ensure()
     (work.folder / "a.md").unlink()
