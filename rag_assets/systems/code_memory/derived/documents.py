@@ -260,6 +260,8 @@ def derive_by_framework_rules(
 
 _FUNCTIONS: Final = frozenset({"function", "method"})
 """Roles of definitions that a wrapped handler may have."""
+_MOST_NAMESAKES: Final = 100
+"""Maximum number of definitions with the name of a call in a handler; with more, it is ignored."""
 _TYPES: Final = frozenset({"class", "module", "type"})
 """Roles of definitions that may own a handler."""
 
@@ -304,6 +306,8 @@ class _Handlers:
         """
         found: dict[str, None] = {}
         for receiver, name in route.fact.values.get(INSIDE, ()):
+            if len(self._known.get(name, ())) > _MOST_NAMESAKES:
+                continue
             candidates = self._list_candidates(
                 route.file, [*filter(None, [receiver]), name], _FUNCTIONS
             )

@@ -346,8 +346,11 @@ class RouteReader:
     ) -> list[str | None]:
         """Return the paths in an annotation or its siblings: "" if absent, None if computed."""
         target = fact.values["target"]
-        siblings = (one for one in file.annotations if one.values["target"] == target)
-        others = [one for one in siblings if one.values["name"] in routes.path_annotation]
+        others = [
+            one
+            for one in (file.annotations if routes.path_annotation else ())
+            if one.values["target"] == target and one.values["name"] in routes.path_annotation
+        ]
         for one in (fact, *others):
             value = find_argument(one, routes.path)
             texts = value[1] if value is not None and value[0] == "l" else []
