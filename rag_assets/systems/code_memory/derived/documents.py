@@ -295,7 +295,10 @@ class _Handlers:
         # An action that the repository does not define is inherited, or is run by its module.
         owner = route.handler.rpartition("::")[0]
         node = self._find_node(route, route.handler)
-        return route.handler, node or (self._find_node(route, owner, _TYPES) if owner else "")
+        if not node:
+            classes = (self._find_node(route, name, _TYPES) for name in (owner, *route.wrapped))
+            node = next(filter(None, classes), "")  # `OrderView.as_view("orders")`
+        return route.handler, node
 
     def list_called(self, route: FrameworkRoute) -> list[str]:
         """Return the functions of the repository that a handler written in the route calls.

@@ -210,7 +210,15 @@ class RouterPaths:
     def _list_paths_of_maker(
         self, file: File, call: Fact, depth: int, name: str
     ) -> list[str | None]:
-        """Return the paths of a router that a call creates: its prefix below each mount path."""
+        """Return the paths of a router that a call creates: its prefix below each mount path.
+
+        A router that is made for another one, as `Api(blueprint)`, has the paths of that one.
+        """
+        around = find_argument(call, "0")
+        if around is not None and around[0] == "n" and depth < _DEEPEST:
+            outer = self.list_paths_of_value(file, around, call.start, depth + 1)
+            if outer:
+                return outer
         value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:

@@ -319,7 +319,10 @@ class RouteReader:
         for fact in file.annotations:
             values = fact.values
             start = values["target"][0]
-            if values["name"] not in routes.annotations or start in classes:
+            if values["name"] not in routes.annotations:
+                continue
+            if start in classes:
+                yield from self._iter_routes_of_class(file, fact, routes)
                 continue
             around = file.find_enclosing(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
@@ -340,6 +343,23 @@ class RouteReader:
                 route = self._build_route(methods, full, handler, (file, fact, start))
                 route.name = get_named_text(fact, routes.name) or ""
                 yield route
+
+    def _iter_routes_of_class(
+        self, file: File, fact: Fact, routes: RouteRules
+    ) -> Iterator[FrameworkRoute]:
+        """Yield a route for each HTTP method that a class with the annotation of a route defines."""
+        path = self._find_route_path(file, fact, routes) if not routes.class_prefix else ""
+        if not path or "on" not in fact.values:
+            return
+        prefixes = self._paths.list_paths_of_value(file, fact.values["on"], fact.start)
+        start, end = fact.values["target"]
+        inside = (one for one in file.declared if start < one.start < end)
+        methods = {LAST_PARTS.split(one.symbol)[-1].upper(): one for one in inside}
+        for method, one in methods.items():
+            if method in _VERBS:
+                for prefix in filter(None, prefixes):
+                    place = file, fact, one.start
+                    yield self._build_route((method,), join_paths(prefix, path), one.symbol, place)
 
     def _list_paths_in_annotations(
         self, file: File, fact: Fact, routes: RouteRules
