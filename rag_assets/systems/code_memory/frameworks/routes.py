@@ -347,7 +347,7 @@ class RouteReader:
     def _iter_routes_of_class(
         self, file: File, fact: Fact, routes: RouteRules
     ) -> Iterator[FrameworkRoute]:
-        """Yield a route for each HTTP method that a class with the annotation of a route defines."""
+        """Yield a route for each HTTP method that an annotated class defines."""
         path = self._find_route_path(file, fact, routes) if not routes.class_prefix else ""
         if not path or "on" not in fact.values:
             return
