@@ -260,6 +260,8 @@ def derive_by_framework_rules(
 
 _FUNCTIONS: Final = frozenset({"function", "method"})
 """Roles of definitions that a wrapped handler may have."""
+_MOST_NAMESAKES: Final = 100
+"""Maximum number of definitions with the name of a call in a handler; with more, it is ignored."""
 _TYPES: Final = frozenset({"class", "module", "type"})
 """Roles of definitions that may own a handler."""
 
@@ -293,7 +295,10 @@ class _Handlers:
         # An action that the repository does not define is inherited, or is run by its module.
         owner = route.handler.rpartition("::")[0]
         node = self._find_node(route, route.handler)
-        return route.handler, node or (self._find_node(route, owner, _TYPES) if owner else "")
+        if not node:
+            classes = (self._find_node(route, name, _TYPES) for name in (owner, *route.wrapped))
+            node = next(filter(None, classes), "")  # `OrderView.as_view("orders")`
+        return route.handler, node
 
     def list_called(self, route: FrameworkRoute) -> list[str]:
         """Return the functions of the repository that a handler written in the route calls.
@@ -304,6 +309,8 @@ class _Handlers:
         """
         found: dict[str, None] = {}
         for receiver, name in route.fact.values.get(INSIDE, ()):
+            if len(self._known.get(name, ())) > _MOST_NAMESAKES:
+                continue
             candidates = self._list_candidates(
                 route.file, [*filter(None, [receiver]), name], _FUNCTIONS
             )

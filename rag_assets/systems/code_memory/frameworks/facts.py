@@ -175,7 +175,8 @@ def _keep_relevant_statements(
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
     while todo:
         values = todo.pop().values
-        for value in (values.get("on", ["?"]), *values["arguments"]):
+        named = values.get("named", {}).values()
+        for value in (values.get("on", ["?"]), *values["arguments"], *named):
             call = by_place.get((value[1], value[2])) if value[0] == "c" else None
             if call is not None and id(call) not in kept:
                 kept.add(id(call))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -28,6 +29,8 @@ _DEEPEST: Final = 8
 """Maximum depth of routers that are mounted in, passed to, or created by each other."""
 _LONGEST_CHAIN: Final = 200
 """Maximum number of calls in one chain; a longer chain is not treated as a router."""
+_MOST_FACTORIES: Final = 100
+"""Maximum number of functions with one name that create a router; with more, none is chosen."""
 _NO_CALL: Final = ["?"]
 _COMPUTED: Final = ("?", "?")
 """Key for all mounted routers that are computed at run time."""
@@ -47,7 +50,8 @@ class RouterPaths:
         self._known: dict[tuple[str, str, int], list[str | None]] = {}
         """Known paths, by file, name and position; the list is empty while the paths are being
         computed."""
-        self._makers_by_file: dict[str, list[Fact]] = {}
+        self._makers: dict[str, list[int]] = {}
+        self._factories: dict[tuple[str, str], list[tuple[File, Fact]]] = {}
 
     def list_paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the router on which a call is made."""
@@ -206,7 +210,15 @@ class RouterPaths:
     def _list_paths_of_maker(
         self, file: File, call: Fact, depth: int, name: str
     ) -> list[str | None]:
-        """Return the paths of a router that a call creates: its prefix below each mount path."""
+        """Return the paths of a router that a call creates: its prefix below each mount path.
+
+        A router that is made for another one, as `Api(blueprint)`, has the paths of that one.
+        """
+        around = find_argument(call, "0")
+        if around is not None and around[0] == "n" and depth < _DEEPEST:
+            outer = self.list_paths_of_value(file, around, call.start, depth + 1)
+            if outer:
+                return outer
         value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
@@ -386,13 +398,8 @@ class RouterPaths:
         like the object, or like the function that creates the object.
         """
         on = call.values.get("on", _NO_CALL)
-        candidates = [
-            (other, function)
-            for other, function in self._repository.functions.get(call.values["name"], ())
-            if other.language == file.language
-            and any(function.start <= m.start < function.end for m in self._makers(other))
-        ]
-        if on[0] != "n" or not candidates:
+        candidates = self._list_factories(call.values["name"], file.language)
+        if on[0] != "n" or not 0 < len(candidates) <= _MOST_FACTORIES:
             return None
         variable = get_last_part(str(on[1]))
         assignment = file.find_assignment(variable, call.start)
@@ -418,11 +425,22 @@ class RouterPaths:
         chosen = [one for rating, one in rated if rating == best and any(rating)]
         return chosen[0] if len(chosen) == 1 else None
 
-    def _makers(self, file: File) -> list[Fact]:
-        """Return the calls of a file that create a router."""
-        if file.path not in self._makers_by_file:
-            self._makers_by_file[file.path] = [one for one in file.calls if self._is_maker(one)]
-        return self._makers_by_file[file.path]
+    def _list_factories(self, name: str, language: str) -> list[tuple[File, Fact]]:
+        """Return the functions with a name that create a router."""
+        if (name, language) not in self._factories:
+            self._factories[name, language] = [
+                (file, function)
+                for file, function in self._repository.functions.get(name, ())
+                if file.language == language and self._creates_router(file, function)
+            ]
+        return self._factories[name, language]
+
+    def _creates_router(self, file: File, function: Fact) -> bool:
+        if file.path not in self._makers:
+            makers = (one.start for one in file.calls if self._is_maker(one))
+            self._makers[file.path] = sorted(makers)
+        starts = self._makers[file.path]
+        return bisect_left(starts, function.start) < bisect_left(starts, function.end)
 
     def _list_mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
         """Return the keys that a mounted router has in _mounts_by_router."""

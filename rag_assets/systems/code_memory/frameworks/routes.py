@@ -319,7 +319,10 @@ class RouteReader:
         for fact in file.annotations:
             values = fact.values
             start = values["target"][0]
-            if values["name"] not in routes.annotations or start in classes:
+            if values["name"] not in routes.annotations:
+                continue
+            if start in classes:
+                yield from self._iter_routes_of_class(file, fact, routes)
                 continue
             around = file.find_enclosing(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
@@ -341,13 +344,33 @@ class RouteReader:
                 route.name = get_named_text(fact, routes.name) or ""
                 yield route
 
+    def _iter_routes_of_class(
+        self, file: File, fact: Fact, routes: RouteRules
+    ) -> Iterator[FrameworkRoute]:
+        """Yield a route for each HTTP method that an annotated class defines."""
+        path = self._find_route_path(file, fact, routes) if not routes.class_prefix else ""
+        if not path or "on" not in fact.values:
+            return
+        prefixes = self._paths.list_paths_of_value(file, fact.values["on"], fact.start)
+        start, end = fact.values["target"]
+        inside = (one for one in file.declared if start < one.start < end)
+        methods = {LAST_PARTS.split(one.symbol)[-1].upper(): one for one in inside}
+        for method, one in methods.items():
+            if method in _VERBS:
+                for prefix in filter(None, prefixes):
+                    place = file, fact, one.start
+                    yield self._build_route((method,), join_paths(prefix, path), one.symbol, place)
+
     def _list_paths_in_annotations(
         self, file: File, fact: Fact, routes: RouteRules
     ) -> list[str | None]:
         """Return the paths in an annotation or its siblings: "" if absent, None if computed."""
         target = fact.values["target"]
-        siblings = (one for one in file.annotations if one.values["target"] == target)
-        others = [one for one in siblings if one.values["name"] in routes.path_annotation]
+        others = [
+            one
+            for one in (file.annotations if routes.path_annotation else ())
+            if one.values["target"] == target and one.values["name"] in routes.path_annotation
+        ]
         for one in (fact, *others):
             value = find_argument(one, routes.path)
             texts = value[1] if value is not None and value[0] == "l" else []

@@ -481,7 +481,7 @@ def test_hits_that_take_the_places_of_merged_ones_name_all_paths_as_well(
 def test_other_texts_are_found_behind_more_copies_than_are_ranked_at_first(
     shared_installation: Installation, driver: Driver
 ) -> None:
-    tenant = "derived-copies"
+    tenant = "derived-copies-ranked"
     root = shared_installation.home.parent / "sources" / tenant
     copies = {f"copies/{number}.md": "The sluice gate opens.\n" for number in range(230)}
     padding = " ".join(f"word{number}" for number in range(60))

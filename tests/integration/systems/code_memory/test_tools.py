@@ -81,6 +81,46 @@ def test_a_route_is_told_with_its_whole_chain(about: CodeAnswers) -> None:
     assert about.who_serves("POST /invoices").split("\n")[0] == reply.split("\n")[0]
 
 
+def test_a_route_with_a_handler_in_place_is_told_with_what_it_calls(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "agent-tools-in-place"
+    root = shared_installation.home.parent / "sources" / tenant
+    files = {
+        "src/app.ts": "import express from 'express'\n"
+        "import { listOrders } from './orders'\nconst app = express()\n"
+        "app.get('/orders', async (req, res) => {\n  res.json(await listOrders())\n})\n",
+        "src/orders.ts": "export async function listOrders() {\n"
+        "  return db.query('SELECT * FROM orders')\n}\n",
+        "kt/Carts.kt": "import io.ktor.server.routing.*\n\n"
+        "fun Route.carts(cartStore: CartStore) {\n"
+        '  get("/carts") { cartStore.list(call) }\n}\n\n'
+        "class CartStore {\n  fun list(call: Call) {}\n}\n",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[{"name": "repo", "root": str(root), "include": ["**/*.ts", "**/*.kt"]}],
+    )
+    driver.sync(tenant)
+    session = driver.session
+    reader = DocumentReader(session.catalog, session.store)
+    about = CodeAnswers(
+        reader, session.embedders.tenant(session.catalog.tenants.get(tenant)), Caller()
+    )
+    reply = about.who_serves("/orders")
+    assert "calls listOrders  src/app.ts:4" in reply
+    assert "queries_table table:orders  src/orders.ts:2" in reply
+    assert "calls CartStore::list  kt/Carts.kt:4" in about.who_serves("GET /carts")
+    assert "GET /orders" in about.impact_of(symbols=["listOrders"])
+
+
 def test_who_touches_a_table_a_class_or_a_file_is_told_with_lines(about: CodeAnswers) -> None:
     table = about.what_touches(table="invoices")
     assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in table
