@@ -314,28 +314,3 @@ def test_nobody_is_told_what_they_may_not_read_and_repositories_stay_apart(
         assert ("repo", INVOICE) in models
         ctx.catalog.access.revoke(ctx.ref, "inner", ["ann"])
         assert ask("table:salaries", "ann").nodes == ()
-
-
-def test_a_named_class_leaves_room_for_other_files(
-    shared_installation: Installation, driver: Driver
-) -> None:
-    root = shared_installation.home.parent / "sources" / "crowded"
-    body = "        $this->names[] = strtolower(trim($name)); // refuses a reserved name\n" * 12
-    methods = "".join(
-        f"    public function refuse{number}(string $name): void\n    {{\n{body}    }}\n"
-        for number in range(14)
-    )
-    files = {"app/Registration.php": f"<?php\nclass Registration\n{{\n{methods}}}\n"}
-    for number in range(9):
-        files[f"app/Names{number}.php"] = (
-            f"<?php\nclass Names{number}\n{{\n    public function reserved(): array\n    {{\n"
-            f"        return ['reserved', 'name', 'list{number}'];\n    }}\n}}\n"
-        )
-    write(root, files)
-    add(shared_installation, "crowded", repo=(root, "public"))
-    driver.sync("crowded")
-    question = "`Registration` refuses a reserved name. Where is the list of these names?"
-    found = shared_installation.search("crowded", question, top_k=10)
-    names = [hit.uri.rpartition("/")[2] for hit in found]
-    assert names[0] == "Registration.php"
-    assert names.count("Registration.php") <= 3, names  # before: all ten

@@ -156,7 +156,7 @@ _UNNAMED_SHARE: Final = 0.5
 class ExpandStep(TrustedStep):
     """Adds candidates that are related to the best ones, and reorders all.
 
-    It changes nothing if the question consists of names, or if relations alone answer it.
+    It changes nothing if the step `walk` has found names in the question.
 
     Args:
         services: reads relations and the index.
@@ -171,9 +171,8 @@ class ExpandStep(TrustedStep):
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add candidates that are related to the best candidates, and reorder all."""
-        named = progress.walk
-        is_answered = named is not None and (named.alone or bool(named.leading))
-        if not reads_code(progress.search.tenant) or is_answered or not progress.rankings:
+        tenant = progress.search.tenant
+        if not reads_code(tenant) or progress.walk is not None or not progress.rankings:
             return progress
         with progress.timings.measure("walk"):
             by_id = {c.id: c for ranking in progress.rankings for c in ranking.candidates}
@@ -201,10 +200,7 @@ class ExpandStep(TrustedStep):
             )
         flow = related.flow
         paths = tuple(one.path for one in flow.nodes if len(one.path) > 1)
-        if named is not None:
-            walked: WalkResult | None = replace(named, paths=(*named.paths, *paths))
-        else:
-            walked = WalkResult(frozenset(), paths) if flow.nodes else None
+        walked = WalkResult(frozenset(), paths) if flow.nodes else None
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]
         return replace(progress, walk=walked, rankings=[*counted, Ranking("walk", arrangement)])
