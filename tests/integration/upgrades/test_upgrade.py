@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,20 @@ def test_data_of_a_release_answers_as_it_did_and_nothing_is_embedded(
 
     with serving(installation, Driver(installation)) as api:
         for question in questions:
-            assert contained(question.answer, question.ask(api)) == question.answer, question
+            answer = without_ranking(question.answer)
+            assert contained(answer, without_ranking(question.ask(api))) == answer, question
+
+
+def without_ranking(answer: Any) -> Any:
+    """Return an answer with its hits in a fixed order, without scores and numbers.
+
+    A release may rank passages by other rules, but it finds the same ones.
+    """
+    if not isinstance(answer, dict) or not isinstance(answer.get("hits"), list):
+        return answer
+    by_rank = {"number", "score"}
+    hits = [{name: one[name] for name in one if name not in by_rank} for one in answer["hits"]]
+    return answer | {"hits": sorted(hits, key=lambda hit: (hit["uri"], hit["text"]))}
 
 
 def contained(answer: object, present: object) -> object:
