@@ -59,10 +59,14 @@ _HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
 _SAMPLE: Final = 100
 """Number of words inspected in a long text."""
 GROUPED_NUMBER: Final = re.compile(
-    r"\d{1,3}(?:(?:,\d{2,3})*,\d{3}(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?|(?:['’]\d{3})+(?:[.,]\d+)?)"
+    r"(?<!\d[.,'’])\d{1,3}"
+    r"(?:(?:,\d{2,3}){0,6},\d{3}(?:\.\d+)?|(?:\.\d{3}){1,7}(?:,\d+)?|(?:['’]\d{3}){1,7}(?:[.,]\d+)?)"
     r"(?![^\W_]|[.,:'’_]\d)"
 )
-"""A number with separators between groups of digits: 338,000 or 1.250.000,50."""
+"""A number with separators between groups of digits: 338,000 or 1.250.000,50.
+
+The number of groups is limited, so that long lists of numbers are read in linear time.
+"""
 _WORD: Final = re.compile(rf"{GROUPED_NUMBER.pattern}|[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
 # Python does not treat vowel signs of these scripts as letters.
 _MARKED_WORD: Final = re.compile(
