@@ -72,8 +72,9 @@ def read_tagged_pages(document: PdfDocument) -> list[tuple[int, list[Piece]]]:
         for number, page in enumerate(document, start=1):
             texts, others = _read_marked_texts(page)
             unread = dict(texts)
+            seen: set[int | None] = set()
             with _open_tree(page) as roots:
-                elements = [_read_element(root, unread) for root in roots]
+                elements = [_read_element(root, unread, seen) for root in roots]
             page.close()
             size, unread_size = (sum(map(_count_visible, t.values())) for t in (texts, unread))
             tagged += size - unread_size
@@ -128,7 +129,7 @@ def _list_marks(text_page: PdfTextPage) -> list[int | None]:
         drawn = FPDFText_GetTextObject(text_page, index)
         if not drawn:
             return None
-        address = ctypes.c_void_p.from_buffer(drawn).value
+        address = _get_address(drawn)
         if address not in known:
             known[address] = _get_mark(drawn)
         marks[index] = known[address]
@@ -170,6 +171,10 @@ def _get_mark(drawn: Any) -> int:
     return _NO_MARK
 
 
+def _get_address(handle: Any) -> int | None:
+    return ctypes.c_void_p.from_buffer(handle).value
+
+
 def _decode_name(buffer: ctypes.Array[ctypes.c_char], size: int) -> str:
     return bytes(buffer.raw[:size]).decode("utf-16-le", "replace").rstrip("\0")
 
@@ -195,8 +200,16 @@ def _open_tree(page: PdfPage) -> Iterator[list[Any]]:
         FPDF_StructTree_Close(tree)
 
 
-def _read_element(handle: Any, unread: dict[int, str], depth: int = 0) -> _Element:
-    """Return an element with the texts of its marked parts, which are removed from `unread`."""
+def _read_element(
+    handle: Any, unread: dict[int, str], seen: set[int | None], depth: int = 0
+) -> _Element:
+    """Return an element with the texts of its marked parts.
+
+    Args:
+        unread: texts of marked parts; those that are read are removed.
+        seen: addresses of elements. An element that is listed twice is read once: 20 levels of
+            elements that list their child twice would take a million reads.
+    """
     from pypdfium2.raw import (
         FPDF_StructElement_CountChildren,
         FPDF_StructElement_GetChildAtIndex,
@@ -212,8 +225,11 @@ def _read_element(handle: Any, unread: dict[int, str], depth: int = 0) -> _Eleme
         mark = FPDF_StructElement_GetChildMarkedContentID(handle, index)
         if mark in unread:
             element.children.append(unread.pop(mark))
-        elif child := FPDF_StructElement_GetChildAtIndex(handle, index):
-            element.children.append(_read_element(child, unread, depth + 1))
+            continue
+        child = FPDF_StructElement_GetChildAtIndex(handle, index)
+        if child and (address := _get_address(child)) not in seen:
+            seen.add(address)
+            element.children.append(_read_element(child, unread, seen, depth + 1))
     return element
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rag_assets.ingest.parsing import pdf_tags
@@ -54,6 +56,17 @@ def test_a_paragraph_across_pages_is_read_on_each_page() -> None:
         ("paragraph", "The next one."),
     ]  # fmt: skip
     assert [block.page for block in parsed.blocks] == [1, 1, 2, 2]
+
+
+def test_an_element_that_is_listed_twice_is_read_once() -> None:
+    """With 60 levels, reading each listing would never end."""
+    section: Tagged = ("P", [(1, 72, 700, "The only text.")])
+    for _ in range(60):
+        section = ("Sect", [section])
+    data = pdfs.tagged(("Document", [HEADING, section]))
+    twice = re.sub(rb"/K\[(\d+ 0 R)\]", rb"/K[\1 \1]", data)
+    assert twice != data
+    assert [text for _, text in lines(parse(twice, PDF))] == ["Stations", "The only text."]
 
 
 def test_artifacts_and_tables_of_contents_are_left_out() -> None:
