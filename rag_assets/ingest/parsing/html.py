@@ -70,10 +70,16 @@ _HIDDEN_CLASS = re.compile(
     r"(?<![\w-])(?:nav(?:bar|box|header|footer|panel|path|igation)?|(?:doc|top|bottom|sub)-?nav"
     r"|nav-(?:panel|path)|breadcrumbs?(?:-section)?|pagination|catlinks|printfooter"
     r"|mw-(?:editsection|jump-link|navigation)|theme-(?:edit-this-page|doc-footer)"
-    r"|headerlink|permalink|hash-link|anchor-link|copiable-link|viewcode-link"
+    r"|headerlink|hash-link|copiable-link|viewcode-link"
     r"|skip-?(?:link|nav|to)[\w-]*|sr-only|visually-hidden|lineno(?:s|div)?)(?![\w-])",
     re.IGNORECASE,
 )
+# Classes of links to a heading, some of which contain the text of the heading. So they are hidden
+# only if they contain no word, such as "¶" and "#".
+_ANCHOR_CLASS = re.compile(
+    r"(?<![\w-])(?:permalink|anchor(?:-link)?|(?:header|heading)-anchor)(?![\w-])", re.IGNORECASE
+)
+_WORD = re.compile(r"\w")
 _FOUND_BY_SEARCH = "until-found"  # a value of `hidden`: a browser's search shows the element
 _ARTICLES = frozenset({"article", "section", "main", "blockquote"})
 BLOCKS = frozenset({
@@ -161,7 +167,11 @@ def _has_hidden_class(element: _Element) -> bool:
     An element with a heading is never hidden: it is more than navigation.
     """
     names = f"{element.get('class', '')} {element.get('id', '')}"
-    return _HIDDEN_CLASS.search(names) is not None and not _has_heading(element)
+    if _HIDDEN_CLASS.search(names):
+        return not _has_heading(element)
+    return _ANCHOR_CLASS.search(names) is not None and not any(
+        _WORD.search(text) for text in element.itertext(with_tail=False)
+    )
 
 
 def _is_within_article(element: _Element) -> bool:

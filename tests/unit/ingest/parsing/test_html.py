@@ -136,6 +136,14 @@ def test_navigation_of_page_generators_is_left_out(unseen: str) -> None:
     assert read_lines == [("heading2", "Part"), ("paragraph", "kept")]
 
 
+@pytest.mark.parametrize("name", ["permalink", "anchor", "anchor-link", "header-anchor"])
+def test_a_link_to_a_heading_is_left_out_unless_it_contains_the_text(name: str) -> None:
+    page = f"<h2>Part <a class={name}>#</a></h2><h2><a class={name}><b>Next</b></a></h2><p>kept"
+    assert lines(read(page)) == [
+        ("heading2", "Part"), ("heading2", "Next"), ("paragraph", "kept"),
+    ]  # fmt: skip
+
+
 def test_what_has_a_heading_or_another_class_is_no_navigation() -> None:
     page = "<div class=nav><h2>Part</h2></div><div class='navy subnavigator toc'>kept</div>"
     assert lines(read(page)) == [("heading2", "Part"), ("paragraph", "kept")]
