@@ -1,4 +1,4 @@
-"""Markdown and MDX: the source itself is the text, without what the readers of its page do not see.
+"""Markdown and MDX: the source itself is the text, without parts that are invisible to readers.
 
 Comments, scripts, style sheets and embedded files (data URIs) outside code are left out. So are
 statements, comments and tags of MDX. Front matter stays in the text, but is in no chunk.

@@ -71,8 +71,8 @@ class ParsedText:
         notes: which parts were not read, and why; they quote nothing from the document.
         has_lines: whether the lines of `text` are the lines of the document.
         mark_bytes: length of a byte order mark before the text, if the text is the source.
-        gaps: in order, where text that its readers do not see was left out of the source. The line
-            ends of that text are kept, so that the lines are those of the file.
+        gaps: places at which text that is invisible to readers was left out of the source, in
+            order. The line ends of that text are kept, so line numbers refer to the file.
     """
 
     text: str

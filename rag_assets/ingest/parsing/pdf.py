@@ -437,7 +437,7 @@ def _find_lost_titles(page: ParsedPage) -> set[str]:
 def _find_large_title(page: ParsedPage) -> str | None:
     """Return the first text in the largest type of a page, if most text is clearly smaller.
 
-    A form has no such title, because its values may be written in large type.
+    None for forms, because their values may be written in large type.
     """
     if page.form_fields:
         return None

@@ -57,9 +57,9 @@ class _Element:
 
 
 def read_tagged_pages(document: PdfDocument) -> list[tuple[int, list[Piece]]]:
-    """Return the number and the pieces of each page; [] if too much of the text has no tags.
+    """Return the number and the pieces of each page; [] if too much of the text is untagged.
 
-    Forms are not read, because the values of their fields have no tags.
+    [] for forms, because the values of their fields are untagged.
     """
     from pypdfium2 import PdfiumError
     from pypdfium2.raw import FORMTYPE_NONE, FPDF_GetFormType, FPDFCatalog_IsTagged
@@ -108,7 +108,7 @@ def _read_marked_texts(page: PdfPage) -> tuple[dict[int, str], int]:
 
 
 def _join_characters(characters: list[str]) -> str:
-    """Return a text of characters, some of which may be two surrogates."""
+    """Return the text of these characters; pairs of surrogates become one character."""
     text = "".join(characters).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
     return text.replace("\r\n", "\n")
 

@@ -119,7 +119,7 @@ _NOT_LINE_ENDS = re.compile(r"[^\r\n]+")
 
 
 def leave_out(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, tuple[Gap, ...]]:
-    """Return a text without these spans, whose line ends are kept, and the gaps in the text.
+    """Return a text without these spans, and the gaps in it. Line ends in the spans are kept.
 
     Args:
         spans: offsets of the start and end of each span, in order, not overlapping.
@@ -139,10 +139,12 @@ def leave_out(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, tuple[G
 
 
 def leave_out_front_matter(text: str, blocks: Sequence[Block]) -> ParsedText:
-    """Return a document without its blocks for programs, whose line ends are kept.
+    """Return a document without its comments and directives, which have the kind front_matter.
+
+    Their line ends are kept.
 
     Raises:
-        DocumentEmpty: nothing else is in the document.
+        DocumentEmpty: the document contains only comments and directives.
     """
     visible, gaps = leave_out(
         text, ((block.start, block.end) for block in blocks if block.kind == "front_matter")

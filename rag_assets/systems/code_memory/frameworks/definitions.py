@@ -54,7 +54,7 @@ class RouterRules(_Rules):
         roots: calls in made_by that create an application, which is never mounted.
         called: usual names of variables with a router.
         types: types of parameters that receive a router.
-        root_types: those of applications, which are never mounted.
+        root_types: types of applications, which are never mounted.
         prefix: name or position of the argument with the prefix.
         nested: calls that state a prefix for the routes in their block or for the router that they
             return.
@@ -214,8 +214,8 @@ class TableRules(_Rules):
         apps: base classes of the class that configures an application, in the application's
             folder.
         calls: calls with the table's name as the argument `argument`.
-        model: argument of such a call with the class name that `naming` turns into the table's
-            name, if the call has no name of a table.
+        model: argument of such a call with a class name, from which `naming` derives the table's
+            name if the call does not state it.
         configurations: base classes around such a call; their type argument is the class of the
             table. Calls elsewhere do not count.
         sets: generic types of properties that are named after a table, such as `DbSet<Order>
@@ -360,7 +360,8 @@ class Framework(_Rules):
 
     Attributes:
         name: the name in manifests.
-        languages: the languages of its files, of GRAMMARS and PAGES.
+        languages: the languages of its files, such as `python` or `vue`; an unknown one is refused
+            with the list of all.
         markers: strings; a repository uses the framework if any of its files contains one of them.
         handlers: notation of handlers: `name` for a function's name; `rails` for `orders#show`;
             `alias` for a module and an action; `none` if handlers have no names.

@@ -471,7 +471,7 @@ def find_page_route(pages: PageRules, path: str) -> re.Match[str] | None:
 
 
 def _find_default_export(file: File) -> Fact:
-    """Return what a file exports by default, else another of its definitions, else its start."""
+    """Return the default export of a file, else another definition in it, else its start."""
     exports = (one.values for one in file.exports if one.values["name"] == "default")
     default = next((one.get("local") for one in exports), None)
     exported = [one for one in file.declared if one.values.get("exported")]
