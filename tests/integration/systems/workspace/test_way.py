@@ -56,7 +56,7 @@ def test_the_commands_that_make_a_workspace_run_as_written(
 
 
 def test_a_page_that_is_placed_and_pushed_is_cited_by_its_block(site: Site, llmock: LLMock) -> None:
-    way = PAGE.partition("## A page's way from push to chip")[2].partition("\n## ")[0]
+    way = PAGE.partition("## The way of a page from push to citation")[2].partition("\n## ")[0]
     calls = [match.groupdict() for match in CALL.finditer(way)]
     assert [call["path"] for call in calls] == ["/rag/tree/7b2e", "/rag/records/page/7b2e"]
     answers = [site.send(call["method"], call["path"], json.loads(call["body"])) for call in calls]
