@@ -45,6 +45,18 @@ FILES = {
         "class Ledger\n  def close\n  end\n\n  def close!\n  end\n\n  def close?\n  end\n\n"
         "  def _close=(value)\n  end\n\n  def close_all\n  end\nend\n"
     ),
+    "src/moderation.py": "class Moderation:\n"
+    + "".join(
+        f"    def review_{number}(self, comment):\n"
+        + "".join(f"        comment.mark('{number}-{line}')\n" for line in range(40))
+        + "\n"
+        for number in range(10)
+    ),
+    **{
+        f"src/queue_{number}.py": "from src.moderation import Moderation\n\n\n"
+        f"def run_queue_{number}(comment):\n    return Moderation().review_{number}(comment)\n"
+        for number in range(6)
+    },
     "web/thread.ts": "export function renderThread(x: number) { return `${x}` }\n",
     "README.md": "# Comments\n\nComments are stored by the repository, and read as a tree.\n",
 }
@@ -110,6 +122,13 @@ def test_an_exact_identifier_leads(
     assert first.uri == f"repo/{path}"
     # A small class and its methods are one passage.
     assert symbol in first.text
+
+
+def test_a_large_class_leaves_room_for_its_users(installation: Installation) -> None:
+    hits = ask(installation, "Which queues use the reviews of `Moderation`?").hits
+    files = [hit.uri for hit in hits[:8]]
+    assert files.count("repo/src/moderation.py") == 2
+    assert sum(uri.startswith("repo/src/queue_") for uri in files) >= 5
 
 
 @pytest.mark.parametrize(
