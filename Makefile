@@ -51,8 +51,15 @@ demo: setup
 
 TESTED := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
+# One integration test of each part: the chain, search, access, the service, and each system.
+MAIN := $(addprefix tests/integration/,test_chain.py test_incremental.py test_search.py \
+	test_access.py test_tenants.py test_secrets_end_to_end.py api/test_service.py \
+	checks/test_index_checks.py storage/index/test_searching.py \
+	$(addprefix systems/,agent_docs/test_agent_tenants.py code_memory/test_routes.py \
+	experience/test_loop.py team_guidelines/test_routes.py workspace/test_records.py))
+
 test: setup
-	@$(TESTED) -m "not long" --durations=20 --durations-min=10
+	@$(TESTED) -m "not long" $(MAIN) tests/unit
 
 test-all: setup
 	@$(TESTED) --durations=40 --durations-min=20

@@ -1,4 +1,4 @@
-"""Mark all tests of this folder as long: `make test-all` runs them, `make test` does not."""
+"""Mark all tests of this folder as long, and those that CI leaves out as nightly."""
 
 from __future__ import annotations
 
@@ -6,5 +6,10 @@ import pytest
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a test of this folder; pytest calls this hook for no other."""
+    """Mark a test of this folder; pytest calls this hook for no other.
+
+    An end-to-end test takes minutes of two cores, so CI runs only those marked `ci`.
+    """
     item.add_marker("long")
+    if item.get_closest_marker("ci") is None:
+        item.add_marker("nightly")

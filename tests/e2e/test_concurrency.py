@@ -67,6 +67,7 @@ def runs_of(instance: dg.DagsterInstance, tenant: str) -> list[dg.DagsterRun]:
     return list(instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: tenant})))
 
 
+@pytest.mark.ci
 def test_of_two_syncs_one_waits_and_nothing_is_doubled(
     shared_installation: Installation, server: ForkServer
 ) -> None:

@@ -16,6 +16,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -54,6 +56,7 @@ class Written:
     ended: float
 
 
+@pytest.mark.ci
 def test_every_search_finds_the_newest_or_the_previous_version(
     installation: Installation, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ from tests.installation import FAST, Installation
 
 SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.2}}
 """An embedder like a provider's: 500 texts take it some 25 s."""
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.ci, pytest.mark.timeout(600)]
 SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 PROMISED_SECONDS = 60
 """From a change to searchable; other work of the machine may hold up one of several changes."""

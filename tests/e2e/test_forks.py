@@ -15,6 +15,7 @@ from rag_assets.resources.tenant_lock import WORKER_TAG
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
 
+pytestmark = pytest.mark.ci
 SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 2.0}}
 """An embedder like a slow provider's, so that a run lasts."""
 SUCCESS = dg.DagsterRunStatus.SUCCESS

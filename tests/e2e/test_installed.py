@@ -18,6 +18,7 @@ from rag_assets.runtime.net import find_free_port
 from tests.distributions import build_wheel, install_wheel, wheel_requirements
 from tests.servers import server_directory
 
+pytestmark = pytest.mark.ci
 ROOT = Path(__file__).resolve().parents[2]
 _NOT_THE_TESTS = ("RAG_ASSETS_", "DAGSTER_", "DATABASE_URL", "ELASTICSEARCH_URL", "PYTHONPATH")
 

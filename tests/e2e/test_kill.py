@@ -279,6 +279,7 @@ def test_killed_at_random_moments(lanes: list[Lane]) -> None:
     assert len(killed) >= KILLS_A_ROUND * RANDOM_ROUNDS * 3 // 4
 
 
+@pytest.mark.ci
 def test_a_first_sync_killed_at_every_write_boundary(
     shared_installation: Installation, servers: list[ForkServer]
 ) -> None:

@@ -81,6 +81,7 @@ def page(name: str, version: int = 1) -> str:
     return f"# Page {name}\n\nWhat is said on page {name} in version {version}.\n"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("fault", "reason"), [("away", REASON), ("nan", "finite")])
 def test_an_embedder_that_fails_midway(
     shared_installation: Installation,

@@ -28,6 +28,7 @@ from tests.installation import Installation
 from tests.panel_site import KEY, PanelSite, panel_site
 from tests.watched_page import SHOTS, Watched, follow, url_at_host
 
+pytestmark = pytest.mark.ci
 ROOT = Path(__file__).parents[2]
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 320, "height": 720}
 CREDENTIAL = "sk-proj-planted0123456789abcdefWXYZ"

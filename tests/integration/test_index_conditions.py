@@ -188,9 +188,10 @@ def _await(condition: Callable[[], bool], seconds: float = 60) -> None:
     ("condition", "words"),
     [
         (closed, ("is closed", "/_open")),
-        (
+        pytest.param(
             unreadable,
             ("is blocked by the setting index.blocks.read", '"index.blocks.read": null'),
+            marks=pytest.mark.nightly,
         ),
         (red, ("is red", "allocation/explain")),
     ],

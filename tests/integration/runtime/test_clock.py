@@ -203,6 +203,7 @@ def test_a_daemon_whose_sensors_do_not_tick_is_reported(
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_the_daemon_begins_anew_when_the_clock_is_set_back_under_it(
     stack: LocalStack,

@@ -143,6 +143,7 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_processes_of_another_environment_or_checkout_are_replaced(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

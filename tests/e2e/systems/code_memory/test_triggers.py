@@ -97,6 +97,7 @@ def added(followed: Followed) -> Followed:
     return followed
 
 
+@pytest.mark.ci
 def test_an_edit_of_a_worktree_is_followed(added: Followed) -> None:
     added.made[IN_TREE].write({"shop/edited.py": heir("Edited")}, at=None)
     added.waits_for_heir("edit", IN_TREE, "Edited")
@@ -121,6 +122,7 @@ def test_an_event_of_a_run_is_found_and_so_is_the_file_that_it_names(added: Foll
     added.wait("its document", lambda: added.daemon.finds(AT_HEAD, "A class that is told of."))
 
 
+@pytest.mark.ci
 def test_a_hook_of_git_tells_of_a_commit(added: Followed) -> None:
     made = added.made[AT_HEAD]
     installation = added.daemon.installation

@@ -95,6 +95,7 @@ def found(workspace: Workspace, word: str) -> float:
     return wait_for(lambda: workspace.is_found(word), PATIENCE, f"{word} is found")
 
 
+@pytest.mark.ci
 def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
     workspace: Workspace, doors: Doors
 ) -> None:
@@ -223,6 +224,7 @@ def indexed_at(workspace: Workspace) -> dict[str, datetime]:
     return {row.document_id: row.indexed_at for row in rows}
 
 
+@pytest.mark.ci
 def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Workspace) -> None:
     secret = "ghp_" + "Q7wERtYuIoPaSdFgHjKl"
     blocks = [
@@ -242,6 +244,7 @@ def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Wo
     assert not any(secret in chunk.text for chunk in whereabouts.chunks)
 
 
+@pytest.mark.ci
 def test_the_nightly_run_has_records_listed_whose_time_alone_changed(
     workspace: Workspace, daemon: Daemon
 ) -> None:

@@ -96,7 +96,9 @@ def assert_as_fresh(
     assert [again[done] for done in ("embedded", "upserted", "derived")] == [0, 0, 0], description
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, SEEDS))]
+)
 def test_any_history_leaves_what_a_fresh_index_has(
     shared_installation: Installation, driver: Driver, seed: int
 ) -> None:
@@ -144,6 +146,7 @@ def test_real_commits_one_by_one_leave_what_a_fresh_index_has(
             assert_as_fresh(shared_installation, driver, tenant, folder, ref, description, include)
 
 
+@pytest.mark.nightly
 def test_made_commits_one_by_one_leave_what_a_fresh_index_has(
     shared_installation: Installation, driver: Driver
 ) -> None:

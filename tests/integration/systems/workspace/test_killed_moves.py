@@ -57,6 +57,7 @@ def wrong(tree: Tree) -> list[str]:
     return found + (["ancestors"] if tree.ancestors() != ancestors else [])
 
 
+@pytest.mark.nightly
 def test_nothing_is_half_moved(tree: Tree, shared_installation: Installation) -> None:
     rng = random.Random(5)
     tree.put("team", readers=("ada",))

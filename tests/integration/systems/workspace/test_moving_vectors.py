@@ -179,6 +179,7 @@ def choose(workspace: Workspace, backend: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.nightly
 def test_no_answer_fails_is_mixed_or_short_for_any_reader(
     workspace: Workspace, shared_installation: Installation
 ) -> None:

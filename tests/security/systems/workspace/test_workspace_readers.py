@@ -55,8 +55,8 @@ NARROWED = 0.4
 BY_VECTORS = 0.6
 """Share of questions that are asked by vectors, of those that can be."""
 FIRST, *MORE = map(int, os.environ.get("RAG_ASSETS_TEST_TREES", "0,1").split(","))
-SEEDS = (FIRST, *(pytest.param(seed, marks=pytest.mark.long) for seed in MORE))
-"""Trees that are tried, in `make test` one; `make fuzz` takes others each time."""
+SEEDS = (FIRST, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in MORE))
+"""Trees that are tried, in CI one; `make fuzz` takes others each time."""
 GROUPS = ("crew", "partners")
 NAMES = ("ada", "bob", "gil", "group:crew", "group:partners", "members")
 PEOPLE = (
