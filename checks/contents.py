@@ -48,9 +48,9 @@ def contents_check(context: CheckContext) -> Verdict:
     """Compare the day's share of the documents with their sources."""
     ctx = context.tenant
     report = compare_contents(ctx, context.share)
-    found = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])
+    documents = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])
     return build_verdict(
-        report, {document.document_id: document.uri for document in found}, context.share.days
+        report, {document.document_id: document.uri for document in documents}, context.share.days
     )
 
 

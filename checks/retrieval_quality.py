@@ -22,29 +22,29 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 """States of a build that is complete, but does not serve yet."""
 
 
-def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
+def build_verdict(quality: QualityVerdict, tenant_id: str) -> Verdict:
     """Pass if a new build measures at most the tolerance below the serving build."""
-    failed = found.outcome == "fail"
+    failed = quality.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"
     return Verdict(
-        passed=found.outcome == "pass",
-        description=f"{found.description}{command if failed else ''}",
+        passed=quality.outcome == "pass",
+        description=f"{quality.description}{command if failed else ''}",
         compared=(
-            *(Compared(f"{one.measure}, at least", one.least, one.new) for one in found.guarded),
-            Compared("judged questions asked, at least", found.least, found.questions),
+            *(Compared(f"{one.measure}, at least", one.least, one.new) for one in quality.guarded),
+            Compared("judged questions asked, at least", quality.least, quality.questions),
         ),
         columns=("question answered worse", "nDCG@10 of the serving build", "of the new build"),
-        offenders=tuple((one.question, one.serving, one.new) for one in found.worse),
+        offenders=tuple((one.question, one.serving, one.new) for one in quality.worse),
         severity=severity,
-        notes={"questions left out": len(found.apart)} if found.apart else {},
+        notes={"questions left out": len(quality.apart)} if quality.apart else {},
     )
 
 
-def build_serving_verdict(found: Evaluation, least: int) -> Verdict:
+def build_serving_verdict(evaluation: Evaluation, least: int) -> Verdict:
     """Report the serving build's measures; warn of too few questions and of deleted documents."""
-    count, gone = len(found.people.ids), len(found.gone)
-    parts = [f"serving build {found.generation}: {_format_means(found)}"] if count else []
+    count, gone = len(evaluation.people.ids), len(evaluation.gone)
+    parts = [f"serving build {evaluation.generation}: {_format_means(evaluation)}"] if count else []
     if count < least:
         parts.append(
             f"only {format_count(count, 'judged question')}, and at least {least} are needed: no"
@@ -53,17 +53,17 @@ def build_serving_verdict(found: Evaluation, least: int) -> Verdict:
     if gone:
         parts.append(f"documents that answer {format_count(gone, 'question')} no longer exist")
     return Verdict(
-        passed=count >= least and not found.unmeasured,
+        passed=count >= least and not evaluation.unmeasured,
         description="; ".join(parts),
         compared=(
             Compared("judged questions asked, at least", least, count),
-            Compared("questions whose documents are gone", 0, len(found.unmeasured)),
+            Compared("questions whose documents are gone", 0, len(evaluation.unmeasured)),
         ),
         columns=("question", "documents that are gone"),
-        offenders=tuple((id_, ", ".join(paths)) for id_, paths in found.gone.items()),
+        offenders=tuple((id_, ", ".join(paths)) for id_, paths in evaluation.gone.items()),
         severity="WARN",
         mend="add or replace judged questions with `rag-assets judgements import TENANT FILE`",
-        notes=dict(_iter_notes(found)),
+        notes=dict(_iter_notes(evaluation)),
     )
 
 
@@ -123,20 +123,22 @@ def _build_verdict_without_questions(description: str, least: int, *, passed: bo
     )
 
 
-def _format_means(found: Evaluation) -> str:
-    return ", ".join(f"{measure} {mean:.3f}" for measure, mean in _collect_means(found).items())
+def _format_means(evaluation: Evaluation) -> str:
+    return ", ".join(
+        f"{measure} {mean:.3f}" for measure, mean in _collect_means(evaluation).items()
+    )
 
 
-def _collect_means(found: Evaluation) -> Mapping[str, float]:
-    estimates = {measure: found.people.estimate(measure) for measure in MEASURES}
+def _collect_means(evaluation: Evaluation) -> Mapping[str, float]:
+    estimates = {measure: evaluation.people.estimate(measure) for measure in MEASURES}
     return {
         measure: estimate.mean for measure, estimate in estimates.items() if estimate is not None
     }
 
 
-def _iter_notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:
-    yield from _collect_means(found).items()
-    if found.people.judged is not None:
-        yield "judged of the first 10", round(found.people.judged, 4)
-    if found.unanswerable:
-        yield "questions that no document answers", found.unanswerable
+def _iter_notes(evaluation: Evaluation) -> Iterator[tuple[str, Cell]]:
+    yield from _collect_means(evaluation).items()
+    if evaluation.people.judged is not None:
+        yield "judged of the first 10", round(evaluation.people.judged, 4)
+    if evaluation.unanswerable:
+        yield "questions that no document answers", evaluation.unanswerable

@@ -93,8 +93,8 @@ def find_leaks(
             yield from _iter_leaks("heading", chunk.ordinal, headings[heading])
         parts: tuple[tuple[Where, str], ...] = (("context", chunk.context), ("text", chunk.text))
         for where, text in parts:
-            found = scan(text) if text else ()
-            left = [span for span in found if confirm(text[span.start : span.end])]
+            spans = scan(text) if text else ()
+            left = [span for span in spans if confirm(text[span.start : span.end])]
             yield from _iter_leaks(where, chunk.ordinal, left)
 
 
@@ -202,8 +202,8 @@ def secrets_check(context: CheckContext) -> Verdict:
 
 def _build_rule_notes(scanned: Mapping[str, Any]) -> dict[str, str | int]:
     """Return notes on the last complete scan of stored data: its rules and their findings."""
-    found = scanned.get("found") or {}
-    by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
+    findings = scanned.get("found") or {}
+    by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(findings.items()))
     notes: dict[str, str | int] = {"rules": scanned.get("version", "not scanned yet")}
     notes["found by the first scan with these rules"] = by_rule or "none"
     if receipt := scanned.get("receipt"):

@@ -256,10 +256,12 @@ def _iter_broken_rules(
         if outcome.success:
             continue
         rule = rules[outcome.expectation_config.meta["rule"]]
-        found = outcome.result.get("unexpected_index_list") or []
-        examples = [tuple(_to_plain_number(row.get(column)) for column in naming) for row in found]
+        indexes = outcome.result.get("unexpected_index_list") or []
+        examples = [
+            tuple(_to_plain_number(row.get(column)) for column in naming) for row in indexes
+        ]
         # An expectation that could not be evaluated names no row, and counts as violated.
-        count = int(outcome.result.get("unexpected_count") or len(found))
+        count = int(outcome.result.get("unexpected_count") or len(indexes))
         yield BrokenRule(rule.description, count, tuple(examples[:_MOST_NAMED]))
 
 

@@ -196,17 +196,17 @@ def _list_wanted_builds(keys: _Keys, live: Sequence[Generation]) -> list[WantedB
     build = find_wanted_build(live, keys.tenant, keys.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if build is None:
-        found = [WantedBuild(keys.tenant.id, 0, keys.config)]
+        builds = [WantedBuild(keys.tenant.id, 0, keys.config)]
     else:
         key = _find_config_key(keys, build) if build.pinned else keys.config
-        found = [WantedBuild(keys.tenant.id, build.number, key or keys.config)]
+        builds = [WantedBuild(keys.tenant.id, build.number, key or keys.config)]
     if (
         serving is not None
         and serving != build
         and (key := _find_config_key(keys, serving)) is not None
     ):
-        found.append(WantedBuild(keys.tenant.id, serving.number, key, is_superseded=True))
-    return found
+        builds.append(WantedBuild(keys.tenant.id, serving.number, key, is_superseded=True))
+    return builds
 
 
 def _find_config_key(keys: _Keys, build: Generation) -> str | None:

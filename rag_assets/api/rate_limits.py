@@ -101,10 +101,10 @@ class SharedTable:
         first = group * _SLOTS * stride
         oldest, at = float("inf"), first
         for start in range(first, first + _SLOTS * stride, stride):
-            found, until = _HEAD.unpack_from(memory, start)
-            if found == digest:
+            stored_digest, until = _HEAD.unpack_from(memory, start)
+            if stored_digest == digest:
                 return LockedRecord(memory, digest, start, start + stride, until > now)
-            if found == _EMPTY:
+            if stored_digest == _EMPTY:
                 until = float("-inf")
             if until < oldest:
                 oldest, at = until, start
@@ -239,14 +239,14 @@ class Rate:
     @classmethod
     def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
         """Parse a rate such as 600/minute."""
-        found = _RATE_PATTERN.fullmatch(text.strip())
-        if found is None:
+        match = _RATE_PATTERN.fullmatch(text.strip())
+        if match is None:
             raise ConfigurationError(
                 f"{name} is not a rate: {text}",
                 hint="use a format such as 600/minute: at most 1000000 per second, minute, hour"
                 " or day",
             )
-        return cls(int(found[1]), _SECONDS[found[2]])
+        return cls(int(match[1]), _SECONDS[match[2]])
 
 
 class Rates:

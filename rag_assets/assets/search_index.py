@@ -133,8 +133,8 @@ def search_index(
                 context.log_event(builds)
         if report.documents or derived.changed:
             is_small = bool(report.pending) or report.upserted * _REPORTED_SHARE < report.live
-            for found in _iter_reports_of_systems(context, names, ctx, is_small=is_small):
-                context.log_event(found)
+            for system_report in _iter_reports_of_systems(context, names, ctx, is_small=is_small):
+                context.log_event(system_report)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
     metadata: dict[str, dg.RawMetadataValue] = {

@@ -121,8 +121,8 @@ def _print_stages(session: Session, synced: TenantSync) -> None:
     took = {name: format_seconds(counts["seconds"]) for name, counts in synced.stages.items()}
     rows = [
         (name if at == 0 else "", line, took.get(name, "") if at == 0 else "")
-        for name, found in lines.items()
-        for at, line in enumerate(found)
+        for name, stage_lines in lines.items()
+        for at, line in enumerate(stage_lines)
     ]
     print_table(["stage", "result", "time"], rows)
 
@@ -144,10 +144,10 @@ def _search_questions(session: Session, *, as_json: bool) -> list[dict[str, Any]
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         for judged in _list_questions():
             question = str(judged["question"])
-            found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
-            answers.append({"question": question, "hits": found.hits})
+            result = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
+            answers.append({"question": question, "hits": result.hits})
             if not as_json:
-                _print_hits(question, str(judged["answer"]), found.hits)
+                _print_hits(question, str(judged["answer"]), result.hits)
     return answers
 
 
@@ -278,10 +278,10 @@ def describe_contents(parsed: Iterable[ParsedText]) -> str:
         counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
         counts.update(block.kind for block in text.blocks)
     shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
-    found = [
+    counted = [
         format_count(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]
     ]
-    return ", ".join(found) or format_count(counts["paragraph"], "paragraph")
+    return ", ".join(counted) or format_count(counts["paragraph"], "paragraph")
 
 
 def describe_stages(

@@ -140,14 +140,14 @@ def remove_project(
 def list_organizations(session: Session, *, as_json: Json = False) -> None:
     """List the organizations with their settings."""
     counts = Counter(record.organization for record in session.catalog.projects.all())
-    found = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
+    rows = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
     if as_json:
-        shown = [{**_to_json(each), "projects": count} for each, count in found]
+        shown = [{**_to_json(each), "projects": count} for each, count in rows]
         print_json({"organizations": shown})
         return
     print_table(
         ["organization", "guidelines", "chat model", "projects", "changed"],
-        [(*_build_row(each)[:3], count, _build_row(each)[3]) for each, count in found],
+        [(*_build_row(each)[:3], count, _build_row(each)[3]) for each, count in rows],
     )
 
 

@@ -157,10 +157,10 @@ def receipts(
     as_json: Json = False,
 ) -> bool:
     """List permanent deletions with their time, person and rule."""
-    found = session.catalog.receipts.all(tenant_id)
+    receipts_of_tenant = session.catalog.receipts.all(tenant_id)
     chain = session.catalog.receipts.verify() if verify else None
     if as_json:
-        shown: dict[str, Any] = {"receipts": [_to_json(receipt) for receipt in found]}
+        shown: dict[str, Any] = {"receipts": [_to_json(receipt) for receipt in receipts_of_tenant]}
         if chain is not None:
             shown["chain"] = chain
         print_json(shown)
@@ -177,7 +177,7 @@ def receipts(
                     r.rule,
                     _format_counts(r.counts),
                 )
-                for r in found
+                for r in receipts_of_tenant
             ],
         )
     if chain is None:

@@ -129,18 +129,18 @@ def _print_services(services: Sequence[ServiceStatus]) -> None:
 
 
 def _list_warnings(services: Sequence[ServiceStatus]) -> list[str]:
-    found = [service.fault for service in services if service.fault is not None]
+    warnings = [service.fault for service in services if service.fault is not None]
     if any(service.state == "unguarded" for service in services):
-        found.append("Elasticsearch does not require a password; `rag-assets up` sets one")
+        warnings.append("Elasticsearch does not require a password; `rag-assets up` sets one")
     restarts = {s.name: s.restarts for s in services if s.restarts is not None}
-    found += [line for name, of in restarts.items() if (line := of.describe(name)) is not None]
+    warnings += [line for name, of in restarts.items() if (line := of.describe(name)) is not None]
     elsewhere = [service.name for service in services if service.state == "elsewhere"]
     if elsewhere:
-        found.append(
+        warnings.append(
             f"{', '.join(elsewhere)}: running on this home folder in a different container "
             "or machine; run `rag-assets down` there before `rag-assets up` here"
         )
-    return found
+    return warnings
 
 
 def _read_database(session: Session, read: Callable[[Database], _T]) -> _T | None:
@@ -220,15 +220,15 @@ def _list_superuser_warnings(session: Session) -> list[str]:
         "service": endpoints.service_url,
         "Dagster": endpoints.dagster_url,
     }
-    found = []
+    superusers = []
     for user, url in users.items():
         with suppress(psycopg.Error):
             if is_superuser(strip_driver(url)):
-                found.append(user)
-    if not found:
+                superusers.append(user)
+    if not superusers:
         return []
     warning = (
-        f"the account of Postgres is a superuser ({', '.join(found)}), so a fault could affect"
+        f"the account of Postgres is a superuser ({', '.join(superusers)}), so a fault could affect"
         " everything on that server; `rag-assets roles` prints the SQL for roles with fewer rights"
     )
     return [warning]

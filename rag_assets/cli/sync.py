@@ -375,8 +375,8 @@ def _find_index_differences(session: Session, tenant_id: str) -> list[IndexDiffe
     from rag_assets.pipeline.drift import find_index_differences
 
     ref = session.get_active_tenant(tenant_id).ref
-    found = find_index_differences(session.catalog, session.store, session.keeper, [ref])
-    return found.get(tenant_id, [])
+    differences = find_index_differences(session.catalog, session.store, session.keeper, [ref])
+    return differences.get(tenant_id, [])
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:

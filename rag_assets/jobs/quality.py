@@ -50,11 +50,11 @@ def measure_tenants(
         if serving is None:
             return None
         try:
-            found = evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode))
+            evaluation = evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode))
         except (BuildNotAskable, RequestsStopped) as error:
             # The tenant's check warns of the error; the run does not fail because of one tenant.
             return f"not measured: {error.advice}"
-        report = build_quality_report(names, record.id, found)
+        report = build_quality_report(names, record.id, evaluation)
         context.log_event(report)
         return report.description
 

@@ -309,11 +309,11 @@ class LocalStack:
 
     def list_exposed(self) -> list[Path]:
         """Return the files and folders of the installation that other users can access."""
-        found = list_exposed(self._settings.local)
+        exposed = list_exposed(self._settings.local)
         lake = Path(self._settings.lake_url)
         if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
-            found += list_exposed(lake)[:1]
-        return found
+            exposed += list_exposed(lake)[:1]
+        return exposed
 
     def endpoints(self) -> Endpoints:
         """Return the addresses of Postgres and Elasticsearch without connecting to them.

@@ -58,11 +58,11 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
 
 def map_readers(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
     """Return, for the resolved path of each folder, the tenants that read the folder."""
-    found: dict[str, set[str]] = {}
+    tenants_by_folder: dict[str, set[str]] = {}
     for tenant_id, sources in tenants.items():
         for folder in sources.folders:
-            found.setdefault(os.path.realpath(folder), set()).add(tenant_id)
-    return {folder: frozenset(readers) for folder, readers in found.items()}
+            tenants_by_folder.setdefault(os.path.realpath(folder), set()).add(tenant_id)
+    return {folder: frozenset(readers) for folder, readers in tenants_by_folder.items()}
 
 
 def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:

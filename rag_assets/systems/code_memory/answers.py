@@ -97,14 +97,14 @@ class CodeAnswers:
         resolver = self._resolver
         if resolver is None:
             return _NOTHING
-        found = resolver.find_routes(route)
-        if not found:
+        routes = resolver.find_routes(route)
+        if not routes:
             walks = self.compute_walks([route], direction="out")
             return self._explain_unknown(resolver, route, walks, first=ROUTE)
-        names = [node.name for node in found[:_MOST_ROUTES]]
+        names = [node.name for node in routes[:_MOST_ROUTES]]
         walks = self.compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
         lines = [*_explain_prefix(route, names)]
-        if len(found) > 1:
+        if len(routes) > 1:
             lines += [*_iter_route_overview(names, walks), ""]
         notes: list[str] = []
         for name, walk in zip(names, walks, strict=True):
@@ -116,7 +116,7 @@ class CodeAnswers:
                     described = self._formatter.format_relations(change.relations)
                     lines += [table, *(f"  {line}" for line in described)]
             notes += _list_gap_notes([walk, *changes])
-        if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
+        if others := [node.name.removeprefix(ROUTE) for node in routes[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
         return limit_lines(lines, notes=[*dict.fromkeys(notes)])
@@ -236,9 +236,9 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         uris = resolver.find_files(path)
-        if found := resolver.view.list_definitions(uris):
+        if definitions := resolver.view.list_definitions(uris):
             formatter = LineFormatter(shows_repository=True)
-            return limit_lines(formatter.format_definitions(map(build_node, found)))
+            return limit_lines(formatter.format_definitions(map(build_node, definitions)))
         if uris:
             return limit_lines(f"{uri} is there, and defines nothing by name." for uri in uris)
         below = resolver.list_files_below(path)
@@ -484,10 +484,10 @@ def _list_start_nodes(walks: Iterable[WalkResult]) -> list[Node]:
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
     """Return the number of the first line to show, and the text: from that line, or the excerpt."""
-    found = quotation.search(hit.text) if quotation is not None else None
-    if found is None or hit.line_start is None or hit.line_end is None:
+    match = quotation.search(hit.text) if quotation is not None else None
+    if match is None or hit.line_start is None or hit.line_end is None:
         return hit.line_start, hit.excerpt
-    start = hit.text.rfind("\n", 0, found.start()) + 1
+    start = hit.text.rfind("\n", 0, match.start()) + 1
     is_whole = hit.text.rstrip("\n").count("\n") == hit.line_end - hit.line_start
     line = hit.line_start + (hit.text.count("\n", 0, start) if is_whole else 0)
     return line, hit.text[start:]
@@ -529,15 +529,15 @@ def _suggest_search(*questions: str) -> list[str]:
 
 def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
     """Return definitions and their members: who uses a member also uses the definition."""
-    found = {(node.repository, node.name): node for node in nodes}
+    nodes_by_key = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
     members = (
         [one for one in view.list_definitions(uris) if one.name.startswith(names)] if names else []
     )
     for member in members:
-        found.setdefault((member.source, member.name), build_node(member))
-    return [*found.values()]
+        nodes_by_key.setdefault((member.source, member.name), build_node(member))
+    return [*nodes_by_key.values()]
 
 
 def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:

@@ -60,14 +60,16 @@ def show_relations(
 def show_symbols(session: Session, tenant: str, name: str, output: Output) -> None:
     """Print the definitions with a name."""
     session.require_trusted_grants(output.caller.principals)
-    found = Walker(session.catalog).find_definitions(tenant, output.caller, name=name)
+    definitions = Walker(session.catalog).find_definitions(tenant, output.caller, name=name)
     if output.as_json:
-        print_json({"symbols": found})
+        print_json({"symbols": definitions})
         return
-    if not found:
+    if not definitions:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    rows = [(n.name, n.source_type, f"{n.uri}:{n.line_start}" if n.uri else "") for n in found]
+    rows = [
+        (n.name, n.source_type, f"{n.uri}:{n.line_start}" if n.uri else "") for n in definitions
+    ]
     print_table(["symbol", "type", "place"], rows)
 
 
@@ -104,8 +106,8 @@ def print_hits(
         query=question, source_types=source_types, filters=filters, caller=output.caller
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
-        found = retriever.search(tenant, request)
-    _print_text(about.list_hits(found, question), output)
+        answer = retriever.search(tenant, request)
+    _print_text(about.list_hits(answer, question), output)
 
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:

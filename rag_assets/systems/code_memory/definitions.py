@@ -58,7 +58,7 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     resolved = sum(one for *_, one in counts)
     rows = [(kind, edges, round(one / edges, 4)) for kind, edges, one in counts]
     unresolved = code.derivations.list_unresolved(ctx.ref.id)
-    statements = [one for found in unresolved.values() for one in found]
+    statements = [one for of_source in unresolved.values() for one in of_source]
     lines = [statement.description for statement in statements if statement.about != INDEXES]
     indexes = [statement.description for statement in statements if statement.about == INDEXES]
     return relations.materialization(
@@ -137,8 +137,8 @@ def relations_check(context: CheckContext) -> Verdict:
                 drift = compare_relations(tenant, context.share)
         other_writer = tenant is None and context.has_other_writer()
     documents, ref = context.tenant.catalog.documents, context.tenant.ref
-    found = documents.find(ref.id, [*drift.altered]) if drift.altered else []
-    uris = {document.document_id: document.uri for document in found}
+    documents_by_id = documents.find(ref.id, [*drift.altered]) if drift.altered else []
+    uris = {document.document_id: document.uri for document in documents_by_id}
     return build_verdict(drift, uris, writer_at_work=other_writer)
 
 

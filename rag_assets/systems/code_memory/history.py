@@ -95,19 +95,19 @@ def describe_history(
             yield "  its source is not a Git repository"
             return
         repository, commit = source.open_commit()
-        found = History((), 0, "nothing is committed yet")
+        history = History((), 0, "nothing is committed yet")
         if commit is not None:
-            found = HistoryWalk(repository, path).follow(commit, lines)
+            history = HistoryWalk(repository, path).follow(commit, lines)
         differs = repository.describe(commit, [path]).differing
     except (RagAssetsError, OSError):  # The error message contains folders of this machine.
         yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
         return
     masker = get_masker(settings.local)
-    for change in found.changes:
+    for change in history.changes:
         shown = masker.text(f"{change.subject}  ({change.author})")
         yield f"  {change.date}  {change.id[:9]}  {shown}"
-    looked_at = format_count(found.looked_at, "commit")
-    yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
+    looked_at = format_count(history.looked_at, "commit")
+    yield f"  {looked_at} looked at, {history.incomplete or 'back to the first with this path'}"
     if differs:
         yield "  the file has changes that are not committed: its lines may have moved"
 

@@ -192,20 +192,20 @@ def find_hooks_folder(repository: Path) -> Path:
     named = _read_repository_hooks_path(folders)
     if named is None and (named := _read_user_hooks_path()) is not None:
         inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
-    found = folders.root / Path(named).expanduser() if named else folders.common / "hooks"
-    if found.exists() and not found.is_dir():
+    hooks_folder = folders.root / Path(named).expanduser() if named else folders.common / "hooks"
+    if hooks_folder.exists() and not hooks_folder.is_dir():
         raise ConfigurationError(
             f"git hooks are switched off: core.hooksPath is {named!r}, which is not a folder",
             hint="set core.hooksPath to a folder, or run `git config --unset core.hooksPath`",
         )
-    real = found.resolve()
+    real = hooks_folder.resolve()
     if not any(real.is_relative_to(folder.resolve()) for folder in inside):
         raise ConfigurationError(
             f"core.hooksPath of the repository leads to {str(real)!r}, outside of its .git folder",
             hint="run `git config --unset core.hooksPath` in the repository, or set"
             " core.hooksPath in your own ~/.gitconfig",
         )
-    return found
+    return hooks_folder
 
 
 def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
@@ -221,8 +221,8 @@ def _read_user_hooks_path() -> str | None:
     home = Path.home()
     configuration = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     paths = home / ".gitconfig", configuration / "git" / "config", Path("/etc/gitconfig")
-    found = (_read_settings(path).get(_HOOKS_PATH) for path in paths)
-    return next(filter(None, found), None)
+    hooks_paths = (_read_settings(path).get(_HOOKS_PATH) for path in paths)
+    return next(filter(None, hooks_paths), None)
 
 
 def _read_settings(path: Path) -> dict[str, str]:

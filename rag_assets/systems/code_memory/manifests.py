@@ -172,8 +172,8 @@ _INCLUDE: Final = ("-", "#", "git+", "http:", "https:", ".", "/")
 def _iter_line_facts(text: str, pattern: re.Pattern[str]) -> Iterator[Fact]:
     """Yield the dependencies in the lines that match a pattern; its group `name` is the package."""
     for start, end, line in _iter_trimmed_lines(text):
-        if found := pattern.match(line):
-            yield Fact("depends_on", start, end, "", {"package": found["name"]})
+        if match := pattern.match(line):
+            yield Fact("depends_on", start, end, "", {"package": match["name"]})
 
 
 def _iter_trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
@@ -191,29 +191,29 @@ def _iter_go_module_facts(text: str) -> Iterator[Fact]:
     for start, end, line in _iter_trimmed_lines(text):
         if line.endswith("(") or line == ")":
             block = line.rstrip("( \t") if line != ")" else ""
-        elif "require" in {block, line[:7]} and (found := _GO_LINE.match(line)):
-            yield Fact("depends_on", start, end, "", {"package": found["name"]})
+        elif "require" in {block, line[:7]} and (match := _GO_LINE.match(line)):
+            yield Fact("depends_on", start, end, "", {"package": match["name"]})
 
 
 def iter_swift_facts(text: str) -> Iterator[Fact]:
     """Yield the packages that Package.swift depends on, and the products it uses from them."""
     for pattern in (_SWIFT, _PRODUCT):
-        yield from (_build_dependency(found, found["name"]) for found in pattern.finditer(text))
+        yield from (_build_dependency(match, match["name"]) for match in pattern.finditer(text))
 
 
 def _iter_xml_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in pom.xml, a .NET project file or packages.config."""
-    for found in _PROJECT.finditer(text):
-        matches = _ATTRIBUTE.finditer(found["attributes"])
+    for element in _PROJECT.finditer(text):
+        matches = _ATTRIBUTE.finditer(element["attributes"])
         attributes = {match["name"].lower(): match["value"] for match in matches}
         if package := attributes.get("include") or attributes.get("id"):
-            yield _build_dependency(found, package)
-    for found in _POM.finditer(text):
+            yield _build_dependency(element, package)
+    for element in _POM.finditer(text):
         tags: dict[str, str] = {}
-        for tag in _TAG.finditer(found["inner"]):
+        for tag in _TAG.finditer(element["inner"]):
             tags.setdefault(tag["name"], tag["value"])
         if len(tags) == len({"groupId", "artifactId"}):
-            yield _build_dependency(found, f"{tags['groupId']}:{tags['artifactId']}")
+            yield _build_dependency(element, f"{tags['groupId']}:{tags['artifactId']}")
 
 
 def _iter_plain_facts(text: str) -> Iterator[Fact]:
@@ -224,8 +224,8 @@ def _iter_plain_facts(text: str) -> Iterator[Fact]:
     if lines and lines[0].startswith("module "):
         return _iter_go_module_facts(text)
     named = [line for line in lines if not line.startswith(("-", "git+", ".", "http"))]
-    found = [one for line in named if (one := _REQUIREMENT.match(line))]
-    if len(found) == len(named) and any(one["constraint"] for one in found):
+    requirements = [one for line in named if (one := _REQUIREMENT.match(line))]
+    if len(requirements) == len(named) and any(one["constraint"] for one in requirements):
         return (
             Fact("depends_on", start, end, "", {"package": required["name"]})
             for start, end, line in _iter_trimmed_lines(text)

@@ -77,8 +77,8 @@ class NameResolver:
         for ends, start in ((spelled, ""), (of_any_method, _ANY), (iter_route_endings(name), "")):
             for end in ends:
                 routes = (one for one in self._find_exact(end) if one.source_type == "route")
-                if found := [node for node in routes if node.name.startswith(start)]:
-                    return _sort_routes(found)
+                if matching := [node for node in routes if node.name.startswith(start)]:
+                    return _sort_routes(matching)
         described = [node for one in spelled for node in self._find_exact(one)]
         return _sort_routes(one for one in described if one.source_type == "api_endpoint")
 
@@ -88,13 +88,13 @@ class NameResolver:
         nodes = (node for name in names for node in self._find_exact(name))
         methods = self._list_names_in(sorted({node.uri for node in nodes if node.uri}))
         edges = self.view.find_edges_of_names(sorted(names.union(methods)), "in").edges
-        found = [
+        controllers = [
             edge.stated_of
             for edge in edges
             if edge.kind == "routes_to"
             and (edge.target in names or edge.target.startswith(members))
         ]
-        routes = self.view.find_by_qualified_names([*dict.fromkeys(found)])
+        routes = self.view.find_by_qualified_names([*dict.fromkeys(controllers)])
         return _sort_routes(map(build_node, routes))
 
     def find_definitions(self, name: str) -> list[Node]:
@@ -133,8 +133,8 @@ class NameResolver:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
         spelled = list_table_spellings(name)
         for spelling in spelled:
-            if found := self._list_tables(spelling):
-                return found
+            if tables := self._list_tables(spelling):
+                return tables
         models = [node.name for name in spelled for node in self._find_exact(name)]
         edges = self.view.find_edges_of_names(models, "out").edges if models else []
         mapped = [edge.target for edge in edges if edge.kind == "maps_to"]
@@ -145,14 +145,14 @@ class NameResolver:
         """Return the URIs of the files that a path may refer to; empty if there is no such file."""
         spelled = list_path_spellings(path)
         for spelling in spelled:
-            if found := self._find_exact_path(spelling):
-                return found
+            if uris := self._find_exact_path(spelling):
+                return uris
         end = f"/{spelled[-1].lower()}" if spelled else ""
-        found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
+        uris = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
         # A path may start with the checkout's folder, as absolute paths do.
         within = list_path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
         shorter = (spelling for spelling in within if "/" in spelling)
-        return found or next(filter(None, map(self._find_exact_path, shorter)), [])
+        return uris or next(filter(None, map(self._find_exact_path, shorter)), [])
 
     def explain_shorter_path(self, path: str) -> list[str]:
         """Return a line that names the file if only the end of a path matches it; else []."""
@@ -216,8 +216,8 @@ class NameResolver:
 
     def _list_tables(self, name: str) -> list[str]:
         nodes = self._find_exact(TABLE + name)
-        if found := [node.name for node in nodes if node.source_type == "table"]:
-            return [*dict.fromkeys(found)]
+        if tables := [node.name for node in nodes if node.source_type == "table"]:
+            return [*dict.fromkeys(tables)]
         return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
     def _list_names_in(self, uris: Sequence[str]) -> list[str]:
@@ -234,22 +234,22 @@ class NameResolver:
                 edges = self.view.find_edges_of_names(sorted(classes), "out").edges
                 classes = {edge.target for edge in edges if edge.kind == "extends"}
                 members = (self._find_exact(f"{class_}{mark}{last}") for class_ in sorted(classes))
-                if found := [*chain.from_iterable(members)]:
-                    return found
+                if inherited := [*chain.from_iterable(members)]:
+                    return inherited
         return []
 
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
         """Return definitions whose last part is this name, such as methods of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.find_by_parts(sorted(wanted), _LOOKED_AT) if wanted else []
-        found = [build_node(one) for one in like if _get_last_part(one.name).lower() in wanted]
-        return found[:MOST_MEANT]
+        nodes = [build_node(one) for one in like if _get_last_part(one.name).lower() in wanted]
+        return nodes[:MOST_MEANT]
 
     @property
     def _uris(self) -> list[str]:
         """Return the URIs of all files of repositories; each access queries all documents."""
-        found = self.view.list_documents([*_FILE_TYPES])
-        return [one.uri for one in found if get_repository_source(one.source) == one.source]
+        documents = self.view.list_documents([*_FILE_TYPES])
+        return [one.uri for one in documents if get_repository_source(one.source) == one.source]
 
 
 def _get_program_language(uri: str) -> str:

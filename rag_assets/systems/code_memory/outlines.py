@@ -117,8 +117,8 @@ class LineFormatter:
         by_source: dict[str, list[Relation]] = {}
         for one in walk.relations:
             by_source.setdefault(one.source, []).append(one)
-        for found in by_source.values():
-            found.sort(
+        for relations in by_source.values():
+            relations.sort(
                 key=lambda one: (_get_rank(one.kind, _FIRST_IN_TREE), one.uri, one.line_start)
             )
         opened = {root}
@@ -152,36 +152,36 @@ class LineFormatter:
         by_target: dict[str, list[Use]] = {}
         for use in uses:
             by_target.setdefault(use.target, []).append(use)
-        for target, found in by_target.items():
-            count = max(one.candidates for one in found)
+        for target, uses_of_target in by_target.items():
+            count = max(one.candidates for one in uses_of_target)
             which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
-            heading = f"possibly {format_name(target)}, {which} ({len(found)})"
+            heading = f"possibly {format_name(target)}, {which} ({len(uses_of_target)})"
             if count > MOST_CANDIDATES:
                 yield heading
                 continue
             yield f"{heading}:"
-            for one in found[:_MOST_LISTED]:
+            for one in uses_of_target[:_MOST_LISTED]:
                 relation = one.relation
                 where = self.format_place(one.uri, one.line)
                 source = "" if one.within is None else f"  {format_name(one.source)}"
                 yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
-            if len(found) > _MOST_LISTED:
-                yield f"  … and {len(found) - _MOST_LISTED:,} more"
+            if len(uses_of_target) > _MOST_LISTED:
+                yield f"  … and {len(uses_of_target) - _MOST_LISTED:,} more"
 
     def format_groups(
-        self, found: Sequence[tuple[Node, Sequence[str]]], stated: Sequence[Relation]
+        self, nodes_with_paths: Sequence[tuple[Node, Sequence[str]]], stated: Sequence[Relation]
     ) -> Iterator[str]:
         """Yield nodes grouped by type, entry points first, each with the path of names to it.
 
         Only the first tests are listed, to leave room for other types; `format_tests` lists all.
 
         Args:
-            found: nodes, each with the path of names that leads to it.
+            nodes_with_paths: nodes, each with the path of names that leads to it.
             stated: relations; a node without line numbers is shown with those of its relation.
         """
         by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
-        defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
-        for node, path in found:
+        defining = {node.uri for node, _ in nodes_with_paths if not node.name.startswith(_FILE)}
+        for node, path in nodes_with_paths:
             if not node.name.startswith(_FILE) or node.uri not in defining:
                 by_type.setdefault(node.source_type, []).append((node, path))
         lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
@@ -204,13 +204,13 @@ class LineFormatter:
                 yield f"  … and {len(by_type[kind]) - most:,} more"
 
     def format_tests(
-        self, found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation]
+        self, nodes_with_paths: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation]
     ) -> Iterator[str]:
         """Yield tests, grouped by how they reach the code; see format_groups."""
         requesting: list[str] = []
         calling: list[str] = []
         lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
-        for node, path in found:
+        for node, path in nodes_with_paths:
             if node.uri is None or not is_test(parse_path(node.uri)):
                 continue
             where = self.format_place(*lines.get(node.name, (node.uri, node.line_start)))

@@ -180,7 +180,7 @@ def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> Code
 def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
     """Return the last part of the name, and the line, of each definition that a reader found."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
-    ends = [found.start() for found in re.finditer("\n", text)] if declared else []
+    ends = [line_end.start() for line_end in re.finditer("\n", text)] if declared else []
     return [
         (_LAST_PART.split(fact.symbol)[-1], bisect_left(ends, fact.start) + 1) for fact in declared
     ]

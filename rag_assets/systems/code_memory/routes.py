@@ -222,13 +222,13 @@ async def relations(
             depth=query.depth,
         )
 
-    found = await _walk(project, walk)
+    result = await _walk(project, walk)
     return CodeRelations(
-        tuple(map(_build_node, found.nodes)),
-        tuple(map(_build_edge, found.relations)),
-        found.complete,
-        found.why,
-        tuple(map(_build_edge, found.uses)),
+        tuple(map(_build_node, result.nodes)),
+        tuple(map(_build_edge, result.relations)),
+        result.complete,
+        result.why,
+        tuple(map(_build_edge, result.uses)),
     )
 
 

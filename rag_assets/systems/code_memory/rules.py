@@ -125,11 +125,13 @@ class RuleBook:
         """
         files = [self._locate_file(path) for path in paths]
         spoken = self.view.find_edges_naming(_list_edge_targets(files), _MENTION_EDGES)
-        found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
-        ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
+        candidates, left = self._find_candidates(
+            files, naming={edge.document_id for edge in spoken}
+        )
+        ids = [one.document.document_id for one in candidates[:MOST_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
         lines: list[str] = []
-        for one in found[:MOST_DOCUMENTS]:
+        for one in candidates[:MOST_DOCUMENTS]:
             read = texts.get(one.document.document_id)
             text = "" if read is None else read.text
             if (concern := one.explain_concern(text, files)) is not None:
@@ -139,7 +141,7 @@ class RuleBook:
                 lines.append(f"{where}  {one.kind}  {title}  ({why}; for {file.path_as_written})")
                 if one.kind in _RULES:
                     lines += (f"  {line}" for line in text.split("\n") if line.strip())
-        left += max(0, len(found) - MOST_DOCUMENTS)
+        left += max(0, len(candidates) - MOST_DOCUMENTS)
         lacking = [f"{format_count(left, 'more document')} not read"] if left else []
         if len(spoken) >= MOST_EDGES:
             lacking.append(f"they are named at more than {MOST_EDGES:,} places")
@@ -159,7 +161,7 @@ class RuleBook:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
         # If the list of edges is cut off, globs of the last and of later documents may be missing.
         cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
-        found: list[tuple[bool, int, str, _Candidate]] = []
+        ranked: list[tuple[bool, int, str, _Candidate]] = []
         unknown = 0
         for document in self.view.list_documents([*_ORDER, _FILE]):
             kind = document.source_type
@@ -171,9 +173,9 @@ class RuleBook:
             if cut is not None and kind in _RULES and document.uri >= cut:
                 unknown += 1
             elif governs or document.document_id in naming:
-                found.append((not governs, _ORDER.index(kind), document.uri, one))
-        found.sort(key=lambda entry: entry[:3])
-        return [one for *_, one in found], unknown
+                ranked.append((not governs, _ORDER.index(kind), document.uri, one))
+        ranked.sort(key=lambda entry: entry[:3])
+        return [one for *_, one in ranked], unknown
 
     def _locate_file(self, path_as_written: str) -> QuestionFile:
         """Return the file that a path means, either in its repository or as hits show it."""

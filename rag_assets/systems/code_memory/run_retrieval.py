@@ -103,11 +103,11 @@ def _build_chunk_metadata(
 
 def _find_frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
     """Return the frameworks in manifests, by repository: (package manager, name) of each."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    frameworks: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in view.find_edges_of_names([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
-            found[get_repository_source(edge.source)].append(_PACKAGES[edge.target])
-    return found
+            frameworks[get_repository_source(edge.source)].append(_PACKAGES[edge.target])
+    return frameworks
 
 
 def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
@@ -136,13 +136,13 @@ def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[st
             neighbours[source][target] = neighbours[target][source] = None
     related: list[dict[str, list[str]]] = []
     for some in own:
-        found: dict[str, dict[str, None]] = defaultdict(dict)
+        names_by_kind: dict[str, dict[str, None]] = defaultdict(dict)
         for node in some:
             for key in neighbours.get((node.repository, node.name), ()):
                 kind = _find_kind(known[key]) if key in known else None
                 if kind is not None:
-                    found[kind][key[1]] = None
-        related.append({kind: [*names] for kind, names in found.items()})
+                    names_by_kind[kind][key[1]] = None
+        related.append({kind: [*names] for kind, names in names_by_kind.items()})
     return related
 
 
@@ -160,8 +160,8 @@ def _list_edges(
 def _list_nodes(
     hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]
 ) -> Sequence[Node]:
-    found = defined.get((hit.uri, hit.symbol)) if hit.symbol else None
-    return found or [build_file_node(FILE + hit.uri, _get_repository(hit))]
+    definition = defined.get((hit.uri, hit.symbol)) if hit.symbol else None
+    return definition or [build_file_node(FILE + hit.uri, _get_repository(hit))]
 
 
 def _find_kind(node: Node) -> str | None:
@@ -287,13 +287,13 @@ def _build_uris(record: TenantRecord, paths: Sequence[str]) -> tuple[str, ...]:
     """
     sources = Tenant.from_config(record.config).sources
     names = [one.of for one in sources if isinstance(one, RunsConfig)]
-    found: dict[str, None] = {}
+    uris: dict[str, None] = {}
     for path in paths:
         plain = path.removeprefix("./").strip("/") or path
         if plain.split("/")[0] in {source.name for source in sources}:
-            found[plain] = None
-        found |= dict.fromkeys(f"{name}/{plain}" for name in names)
-    return tuple(found)
+            uris[plain] = None
+        uris |= dict.fromkeys(f"{name}/{plain}" for name in names)
+    return tuple(uris)
 
 
 _COMMON_FIELDS: Final = (

@@ -76,18 +76,18 @@ def invalidate(
 
 def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
     """Return the current commit of each Git repository by source; None if it cannot be read."""
-    found: dict[str, str | None] = {}
+    commits: dict[str, str | None] = {}
     try:
         sources = open_sources(tenant, settings, catalog)
     except ConfigurationError:
-        return found
+        return commits
     for source in sources:
         if isinstance(source, GitSource):
             try:
-                found[source.name] = source.describe().commit
+                commits[source.name] = source.describe().commit
             except ListingFailed:
-                found[source.name] = None
-    return found
+                commits[source.name] = None
+    return commits
 
 
 class CodeMemory:

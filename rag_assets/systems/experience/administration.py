@@ -92,10 +92,10 @@ class Administration:
         """Return a page of patterns; see PatternReader.list_page."""
         cutoff = self.compute_cutoff(record)
         names, _ = self._resolve_names(record, pattern_filter)
-        found = self._reader.list_page(
+        patterns = self._reader.list_page(
             record.id, cutoff, after=after, limit=limit, pattern_filter=pattern_filter, names=names
         )
-        return self._add_stale_paths(record, found)
+        return self._add_stale_paths(record, patterns)
 
     def find_unmatched_names(
         self, record: TenantRecord, pattern_filter: PatternFilter
@@ -114,13 +114,13 @@ class Administration:
             UnknownExperience: no pattern with an unexpired entry has this id.
         """
         cutoff, days = self.compute_cutoff(record), _find_retention_days(record)
-        found = self._reader.find_pattern(record.id, pattern, cutoff)
-        if found is None:
+        found_pattern = self._reader.find_pattern(record.id, pattern, cutoff)
+        if found_pattern is None:
             raise _unknown_pattern_error()
-        [found] = self._add_stale_paths(record, [found])
+        [found_pattern] = self._add_stale_paths(record, [found_pattern])
         entries = self._reader.list_entries(record.id, pattern, cutoff)
         return PatternDetails(
-            found,
+            found_pattern,
             tuple(_build_pattern_entry(entry, days) for entry in entries),
             tuple(self._read_merges(record.id, [entry.id for entry in entries], pattern, cutoff)),
         )
@@ -336,8 +336,8 @@ def _read_report(
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
     shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
     answered = set(connection.scalars(shown))
-    found = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
-    patterns = {str(id_) for id_ in found}
+    pattern_ids = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
+    patterns = {str(id_) for id_ in pattern_ids}
     feedback = count_by(said.outcome, said.tenant == tenant_id)
     expiring = 0
     if cutoff is not None:

@@ -154,7 +154,7 @@ class Assessor:
         shown = [_format_numbered(*item) for item in enumerate(answer.patterns, start=1)]
         text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *shown])
         grades += await self._request_grades(
-            "relevance", text, [str(found.id) for found in answer.patterns]
+            "relevance", text, [str(answered.id) for answered in answer.patterns]
         )
         grades += await self._request_grades("clarity", block.text, [str(pattern.id)])
 

@@ -101,14 +101,18 @@ class Assigner:
         for entry in entries:
             same = by_key.get(keys[entry.id])
             if same is not None:
-                found = Assignment(entry, same.home_id, same.problem_id, "exact", same.entry.id)
+                assignment = Assignment(
+                    entry, same.home_id, same.problem_id, "exact", same.entry.id
+                )
             else:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
                 problem = problems.get(compute_problem_key(entry) or "")
-                found = self._assign_similar(entry, others, vectors, problem)
-            found = _with_kept_texts(found, vectors)
-            assigned.append(found)
-            now = _KnownEntry(entry, found.home_id, found.problem_id or found.home_id)
+                assignment = self._assign_similar(entry, others, vectors, problem)
+            assignment = _with_kept_texts(assignment, vectors)
+            assigned.append(assignment)
+            now = _KnownEntry(
+                entry, assignment.home_id, assignment.problem_id or assignment.home_id
+            )
             by_key.setdefault(keys[entry.id], now)
             known[entry.id] = now
             if (key := compute_problem_key(entry)) is not None:
@@ -203,12 +207,12 @@ class Assigner:
     async def _fetch_rankings(self, requests: Sequence[RankingRequest]) -> list[list[str]]:
         searcher = self._ctx.store.searcher()
         try:
-            found = await searcher.rankings(
+            rankings = await searcher.rankings(
                 self._serving.index_name, self._ctx.owner(self._serving), requests
             )
         finally:
             await searcher.close()
-        return [[candidate.document_id for candidate in ranking] for ranking in found]
+        return [[candidate.document_id for candidate in ranking] for ranking in rankings]
 
     def _find_entry_ids(self, document_ids: set[str]) -> dict[str, UUID]:
         query = select(_STAGED.document_id, _STAGED.id).where(
@@ -222,19 +226,19 @@ class Assigner:
         return {entry.entry.id: entry for entry in known}
 
     def _find_entries_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
-        found: dict[str, _KnownEntry] = {}
+        entries_by_key: dict[str, _KnownEntry] = {}
         for known in self._read_known_entries(matches_any(_STAGED.exact_key, keys)):
-            found.setdefault(compute_exact_key(known.entry), known)
-        return found
+            entries_by_key.setdefault(compute_exact_key(known.entry), known)
+        return entries_by_key
 
     def _find_problem_ids(self, keys: set[str]) -> dict[str, UUID]:
         """Return the id of the stored problem for each problem key; new keys are left out."""
-        found: dict[str, UUID] = {}
+        ids_by_key: dict[str, UUID] = {}
         for known in (
             self._read_known_entries(matches_any(_STAGED.problem_key, keys)) if keys else ()
         ):
-            found.setdefault(compute_problem_key(known.entry) or "", known.problem_id)
-        return found
+            ids_by_key.setdefault(compute_problem_key(known.entry) or "", known.problem_id)
+        return ids_by_key
 
     def _read_known_entries(self, condition: ColumnElement[bool]) -> list[_KnownEntry]:
         """Return the embedded entries that match a condition, in the order of embedding.
@@ -274,11 +278,11 @@ def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
     return None if one is None or other is None else float(one @ other)
 
 
-def _with_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
-    texts = (describe_comparable_problem(found.entry), describe_solution(found.entry))
+def _with_kept_texts(assignment: Assignment, vectors: _Vectors) -> Assignment:
+    texts = (describe_comparable_problem(assignment.entry), describe_solution(assignment.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
-    return replace(found, kept_texts=kept)
+    return replace(assignment, kept_texts=kept)
 
 
-def _sum_cosines(found: Assignment) -> float:
-    return (found.problem_cosine or 0.0) + (found.solution_cosine or 0.0)
+def _sum_cosines(assignment: Assignment) -> float:
+    return (assignment.problem_cosine or 0.0) + (assignment.solution_cosine or 0.0)

@@ -149,12 +149,12 @@ def show_checkpoints(
     """List the latest checkpoints with their progress, or show one."""
     experience = _open_experience(session)
     if checkpoint is not None:
-        found = experience.get_checkpoint(tenant, _parse_id(checkpoint))
-        text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
-        text += f"{found.merged} merged, {found.failed} failed."
-        if found.error:
-            text += f" {found.error}"
-        _print_value(found, text, as_json=as_json)
+        state = experience.get_checkpoint(tenant, _parse_id(checkpoint))
+        text = f"{state.state}: {state.embedded} of {state.staged} entries are found, "
+        text += f"{state.merged} merged, {state.failed} failed."
+        if state.error:
+            text += f" {state.error}"
+        _print_value(state, text, as_json=as_json)
         return
     latest = experience.checkpoints.list_latest(experience.get_record(tenant).id, _PAGE)
     if as_json:
@@ -199,8 +199,8 @@ def ask_task(
     }
     question = _validate(TaskQuestion, values)
     record = _open_experience(session).get_record(tenant)
-    found = _answer_question(session, lambda asked: asked.answer_task(record, question, Caller()))
-    _print_answer(found, as_json=as_json)
+    answer = _answer_question(session, lambda asked: asked.answer_task(record, question, Caller()))
+    _print_answer(answer, as_json=as_json)
 
 
 @app.command("failure")
@@ -228,10 +228,10 @@ def ask_failure(
     }
     question = _validate(FailureQuestion, values)
     record = _open_experience(session).get_record(tenant)
-    found = _answer_question(
+    answer = _answer_question(
         session, lambda asked: asked.answer_failure(record, question, Caller())
     )
-    _print_answer(found, as_json=as_json)
+    _print_answer(answer, as_json=as_json)
 
 
 @app.command("context")
@@ -266,15 +266,17 @@ def write_context(
     }
     question = _validate(ContextQuestion, values)
     record = _open_experience(session).get_record(tenant)
-    found = _answer_question(session, lambda asked: asked.build_context(record, question, Caller()))
-    if found.reason is not None:
-        warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
-    _warn_of_names(found.warnings)
-    _print_value(found, found.context or "No pattern was found for this task.", as_json=as_json)
-    if not as_json and found.query_id is not None:
+    context = _answer_question(
+        session, lambda asked: asked.build_context(record, question, Caller())
+    )
+    if context.reason is not None:
+        warn(f"the context has no patterns: {context.reason.replace('-', ' ')}")
+    _warn_of_names(context.warnings)
+    _print_value(context, context.context or "No pattern was found for this task.", as_json=as_json)
+    if not as_json and context.query_id is not None:
         # The ids go to standard error, because standard output contains only the agent's context.
-        patterns = ", ".join(str(pattern.id) for pattern in found.patterns)
-        progress(f"question {found.query_id}" + (f", patterns {patterns}" if patterns else ""))
+        patterns = ", ".join(str(pattern.id) for pattern in context.patterns)
+        progress(f"question {context.query_id}" + (f", patterns {patterns}" if patterns else ""))
 
 
 @app.command("feedback")
@@ -349,36 +351,36 @@ def _list_patterns(
 
     experience, pattern_filter = _open_experience(session), _validate(PatternFilter, values)
     record = experience.get_record(tenant)
-    found: list[Pattern] = []
+    patterns: list[Pattern] = []
     while page := experience.administration.list_patterns(
         record,
-        after=found[-1].id if found else None,
+        after=patterns[-1].id if patterns else None,
         limit=_PATTERNS_AT_ONCE,
         pattern_filter=pattern_filter,
     ):
-        found += page
+        patterns += page
         if len(page) < _PATTERNS_AT_ONCE:
             break
-    if not found:
+    if not patterns:
         _warn_of_names(experience.administration.find_unmatched_names(record, pattern_filter))
     if as_json:
-        print_json({"patterns": [_to_plain(pattern) for pattern in found]})
+        print_json({"patterns": [_to_plain(pattern) for pattern in patterns]})
         return
-    _print_patterns(found)
+    _print_patterns(patterns)
 
 
 def _print_details(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
     """Print one pattern with its entries and merges."""
     experience = _open_experience(session)
-    found = experience.administration.read_details(
+    details = experience.administration.read_details(
         experience.get_record(tenant), _parse_id(pattern)
     )
     if as_json:
-        print_json(_to_plain(found))
+        print_json(_to_plain(details))
         return
-    _print_patterns([found.pattern])
-    _print_entries(found.entries)
-    for one in found.merges:
+    _print_patterns([details.pattern])
+    _print_entries(details.entries)
+    for one in details.merges:
         cosines = ""
         if one.problem_cosine is not None and one.solution_cosine is not None:
             cosines = f", cosines {one.problem_cosine:.3f} and {one.solution_cosine:.3f}"
@@ -486,11 +488,11 @@ def retract(
 def report(session: Session, tenant: TenantArgument, as_json: Json = False) -> None:
     """Report entries, questions, feedback and upcoming expiries."""
     experience = _open_experience(session)
-    found = _to_plain(experience.administration.build_report(experience.get_record(tenant)))
+    figures = _to_plain(experience.administration.build_report(experience.get_record(tenant)))
     if as_json:
-        print_json(found)
+        print_json(figures)
         return
-    for name, value in found.items():
+    for name, value in figures.items():
         shown = (
             ", ".join(f"{key} {count}" for key, count in value.items())
             if isinstance(value, dict)

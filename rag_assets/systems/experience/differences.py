@@ -305,8 +305,8 @@ def _compute_shared_share(one: _ComparedText, other: _ComparedText) -> float:
 
 
 def _compute_contained_share(words: set[str], others: set[str]) -> float:
-    found = sum(any(_are_synonyms(word, other) for other in others) for word in words)
-    return found / len(words) if words else 1.0
+    contained = sum(any(_are_synonyms(word, other) for other in others) for word in words)
+    return contained / len(words) if words else 1.0
 
 
 def _are_synonyms(one: str, other: str) -> bool:

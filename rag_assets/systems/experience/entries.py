@@ -90,20 +90,20 @@ class CaptureResult:
 
 def mask_draft(masker: Masker, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
     """Replace the credentials in an entry; return the entry and the rules that found them."""
-    found: set[str] = set()
+    found_rules: set[str] = set()
     changed: dict[str, Any] = {}
     for name in _TEXTS:
         if (value := getattr(draft, name)) is not None:
             text, rules = masker.replace_credentials(value)
-            found.update(rules)
+            found_rules.update(rules)
             changed[name] = text[: _LENGTHS.get(name)]
     about = []
     for location in draft.about:
         path, path_rules = masker.replace_credentials(location.path)
         symbol, symbol_rules = masker.replace_credentials(location.symbol or "")
-        found.update(path_rules, symbol_rules)
+        found_rules.update(path_rules, symbol_rules)
         about.append(About(path=path, symbol=symbol or None))
-    return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))
+    return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found_rules))
 
 
 def assign_staged_entries(

@@ -319,10 +319,10 @@ def _mark_embedded(
             rows,
         )
         # The retention of an entry starts when searches find it, shortly after it was embedded.
-        found = [assignment.entry.document_id for assignment, _ in placed]
+        document_ids = [assignment.entry.document_id for assignment, _ in placed]
         connection.execute(
             update(documents)
-            .where(documents.c.tenant == ref.id, documents.c.document_id.in_(found))
+            .where(documents.c.tenant == ref.id, documents.c.document_id.in_(document_ids))
             .values(embedded_at=found_at)
         )
 

@@ -507,8 +507,8 @@ class Aliases:
     def find_spellings(self, spelling: str, stored: Collection[str]) -> tuple[str, ...]:
         """Return the spelling variants of a name that occur among the stored spellings."""
         name = self.resolve_name(spelling)
-        found = sorted(other for other in stored if self.resolve_name(other) == name)
-        return tuple(found[:_MAX_SPELLINGS])
+        spellings = sorted(other for other in stored if self.resolve_name(other) == name)
+        return tuple(spellings[:_MAX_SPELLINGS])
 
 
 def resolve_names(
@@ -521,13 +521,17 @@ def resolve_names(
     """
     wanted = {field: name for field, name in asked.items() if name is not None}
     stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
-    found = {field: aliases.find_spellings(name, stored[field]) for field, name in wanted.items()}
+    known_spellings = {
+        field: aliases.find_spellings(name, stored[field]) for field, name in wanted.items()
+    }
     unmatched = tuple(
         UnmatchedName(field, "no entry has this value or a value with the same meaning")
-        for field, spellings in found.items()
+        for field, spellings in known_spellings.items()
         if not spellings
     )
-    return {field: spellings or (wanted[field],) for field, spellings in found.items()}, unmatched
+    return {
+        field: spellings or (wanted[field],) for field, spellings in known_spellings.items()
+    }, unmatched
 
 
 def _read_stored_names(

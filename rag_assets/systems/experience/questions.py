@@ -234,12 +234,12 @@ class Questions:
         keys: QuestionKeys,
     ) -> Answer:
         tenant = Tenant.from_config(record.config)
-        found, scores = AnsweringEntries(), dict[UUID, float]()
+        answering, scores = AnsweringEntries(), dict[UUID, float]()
         answer = SearchAnswer()
         # Many entries may belong to one pattern. Each further search excludes entries that equal
         # entries already found, so that equal entries cannot hide all others.
         for count in _SEARCH_SIZES:
-            narrowed = _exclude_equal_entries(request, found.keys)
+            narrowed = _exclude_equal_entries(request, answering.keys)
             answer = await self.search.search(
                 record.id, narrowed.model_copy(update={"top_k": count}), patience=self.patience
             )
@@ -247,19 +247,21 @@ class Questions:
                 return Answer.of_disabled()
             scored = _score_entries(answer.hits)
             scores = scored | scores
-            found = await self._read_found_entries(record, tenant, scores, project, request)
-            has_enough = len(found.counts) >= _ENOUGH_PATTERNS or len(scored) < count
-            if has_enough or len(found.keys) > _MAX_KEYS:
+            answering = await self._read_found_entries(record, tenant, scores, project, request)
+            has_enough = len(answering.counts) >= _ENOUGH_PATTERNS or len(scored) < count
+            if has_enough or len(answering.keys) > _MAX_KEYS:
                 break
         matching, same = await self._find_same_error(record, request, keys)
         if matching.keys() - scores.keys():
             scores = matching | scores
-            found = await self._read_found_entries(record, tenant, scores, project, request)
+            answering = await self._read_found_entries(record, tenant, scores, project, request)
         exact = {
-            entry.pattern_id for entry in found.entries if entry.pattern_id and entry.id in matching
+            entry.pattern_id
+            for entry in answering.entries
+            if entry.pattern_id and entry.id in matching
         }
         is_one_error = same and len(keys.located) == 1
-        patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
+        patterns, problems = _build_patterns(answering, scores, exact if is_one_error else ())
         cutoff = compute_cutoff(tenant, self.clock.now())
         fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
@@ -414,7 +416,7 @@ def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
 
 
 def _build_patterns(
-    found: AnsweringEntries, scores: Mapping[UUID, float], same: Collection[UUID]
+    answering: AnsweringEntries, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
     """Return the patterns of the found entries, best first, and the problem id of each.
 
@@ -424,12 +426,12 @@ def _build_patterns(
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}
-    entries = sorted(found.entries, key=lambda entry: (-scores[entry.id], str(entry.id)))
+    entries = sorted(answering.entries, key=lambda entry: (-scores[entry.id], str(entry.id)))
     for entry in entries:
         id_ = entry.pattern_id
-        if id_ is not None and id_ in found.counts and id_ not in patterns:
-            patterns[id_] = build_pattern(entry, found.counts[id_], scores[entry.id])
-    problems = {id_: found.counts[id_].problem_id for id_ in patterns}
+        if id_ is not None and id_ in answering.counts and id_ not in patterns:
+            patterns[id_] = build_pattern(entry, answering.counts[id_], scores[entry.id])
+    problems = {id_: answering.counts[id_].problem_id for id_ in patterns}
     # Approvals of a gate are not alternatives, because they do not contradict each other.
     problems |= {
         id_: id_ for id_, pattern in patterns.items() if pattern.entry_type == "gate_approval"

@@ -212,7 +212,7 @@ def _render_field(value: str) -> str:
 def _escape_imitations(text: str) -> str:
     """Put a backslash before imitations of a block's lines."""
     return escape_places(
-        text, [found.start("line") for found in _LINE_OF_A_BLOCK.finditer(fold_text(text))]
+        text, [match.start("line") for match in _LINE_OF_A_BLOCK.finditer(fold_text(text))]
     )
 
 

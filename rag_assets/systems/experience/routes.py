@@ -297,12 +297,12 @@ async def patterns(
     request = PermittedRequest(http, identity, backend, page.tenant).select_tenant()
 
     def read(administration: Administration, record: TenantRecord) -> Patterns:
-        found = administration.list_patterns(
+        listed = administration.list_patterns(
             record, after=page.after, limit=page.limit + 1, pattern_filter=page
         )
-        following = found[page.limit - 1].id if len(found) > page.limit else None
-        unmatched = () if found else administration.find_unmatched_names(record, page)
-        return Patterns(tuple(found[: page.limit]), following, unmatched)
+        following = listed[page.limit - 1].id if len(listed) > page.limit else None
+        unmatched = () if listed else administration.find_unmatched_names(record, page)
+        return Patterns(tuple(listed[: page.limit]), following, unmatched)
 
     return await request.administer(read)
 

@@ -89,11 +89,11 @@ def _build_checkpoint_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]
 def _build_progress_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_checkpoint_progress(checkpoint_id: str) -> str:
         id_ = _parse_id("checkpoint_id", checkpoint_id)
-        found = await _run(
+        checkpoint = await _run(
             knowledge,
             lambda experience, tenant, caller: experience.get_checkpoint(tenant, id_, caller),
         )
-        return _PROGRESS.dump_json(found.progress).decode()
+        return _PROGRESS.dump_json(checkpoint.progress).decode()
 
     return experience_checkpoint_progress
 

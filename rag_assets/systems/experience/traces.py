@@ -107,7 +107,7 @@ def compute_stored_keys(prose: str, error: str | None) -> list[str]:
     Args:
         prose: a description, which may contain traces.
     """
-    found: dict[str, None] = {}
+    keys_in_order: dict[str, None] = {}
     for failure in _find_failures(prose, error):
         for raised in {failure.chain[0], failure.chain[-1]}:
             keys = [raised.build_key()]
@@ -116,8 +116,8 @@ def compute_stored_keys(prose: str, error: str | None) -> list[str]:
                     raised.build_key(raised.frame.short_location),
                     raised.build_key(_ANY_FRAME),
                 ]
-            found |= dict.fromkeys(filter(None, keys))
-    return sorted(found)
+            keys_in_order |= dict.fromkeys(filter(None, keys))
+    return sorted(keys_in_order)
 
 
 def compute_question_keys(prose: str, error: str | None) -> QuestionKeys:
@@ -293,9 +293,9 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 def _find_failures(prose: str, error: str | None) -> list[Trace]:
     """Return the traces in both texts, and each error line outside them as a further trace."""
-    found = [*_find_failures_in_text(prose), *_find_failures_in_text(error or "")]
-    if found or error is None:
-        return found[:_MAX_TRACES]
+    failures = [*_find_failures_in_text(prose), *_find_failures_in_text(error or "")]
+    if failures or error is None:
+        return failures[:_MAX_TRACES]
     lines = [line for line in map(str.strip, error.splitlines()) if line]
     errors = [line for line in lines if _ERROR_WORD.search(line)] or lines
     if not errors:

@@ -137,11 +137,11 @@ def access(
     as_json: Json = False,
 ) -> None:
     """Show whether one of the principals may read a page, and by which grant."""
-    found = _open_service(session).explain_access(tenant, page, tuple(principals))
+    access_answer = _open_service(session).explain_access(tenant, page, tuple(principals))
     if as_json:
-        print_json(found)
+        print_json(access_answer)
         return
-    say(f"{'yes' if found.readable else 'no'}: {found.reason}")
+    say(f"{'yes' if access_answer.readable else 'no'}: {access_answer.reason}")
 
 
 @app.command("records")
@@ -164,11 +164,11 @@ def records(
 
     chosen, states = RecordFilter(status=status, page_uuid=page), list["RecordState"]()
     session.catalog.tenants.get(tenant)
-    while found := session.catalog.record_states.page(
+    while state_page := session.catalog.record_states.page(
         tenant, None, chosen, scopes={}, limit=_RECORDS_AT_ONCE
     ):
-        states += found
-        last = found[-1]
+        states += state_page
+        last = state_page[-1]
         chosen = replace(chosen, after=(last.source, last.source_type, last.source_id))
     rows = [
         (
@@ -249,9 +249,11 @@ def pulls(session: Session, tenant: TenantArgument, as_json: Json = False) -> No
     counts = states.count_set_aside(tenant)
     rows = states.list_set_aside_rows(tenant, _SHOWN)
     if as_json:
-        found = [known[source.name] for source in sources if source.name in known]
+        source_states = [known[source.name] for source in sources if source.name in known]
         set_aside = {f"{name}.{type_}": count for (name, type_), count in counts.items()}
-        print_json({"tenant": tenant, "sources": found, "set_aside": set_aside, "rows": rows})
+        print_json(
+            {"tenant": tenant, "sources": source_states, "set_aside": set_aside, "rows": rows}
+        )
         return
     table = []
     for source in sources:

@@ -221,8 +221,8 @@ class RelationRowTable(CatalogQueries):
                 name = target if "\\" in target else get_short_name(target)
                 if target.startswith(_KNOWN) or name in defined:
                     counts[kind][1] += count
-        found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
-        return sorted(found, key=lambda item: (-item[1], item[0]))
+        relation_counts = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
+        return sorted(relation_counts, key=lambda item: (-item[1], item[0]))
 
     def list_texts(self, tenant_id: str, compared: HashRange) -> Sequence[Any]:
         """Return the texts of all builds whose chunk_set_keys are in a range, each once.

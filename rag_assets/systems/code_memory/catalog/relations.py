@@ -342,11 +342,13 @@ class GraphRelations(RelationRows):
     ) -> Mapping[str, NamesCalled]:
         """See RelationRows."""
         if permits is None:
-            found = {short: self._find_names(short) for short in shorts}
+            names_by_short = {short: self._find_names(short) for short in shorts}
         else:
             rows = {short: self._iter_symbol_rows([short], "short") for short in shorts}
-            found = {short: _group_names(matches, permits) for short, matches in rows.items()}
-        return {short: names for short, names in found.items() if names}
+            names_by_short = {
+                short: _group_names(matches, permits) for short, matches in rows.items()
+            }
+        return {short: names for short, names in names_by_short.items() if names}
 
     def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """See RelationRows."""
@@ -430,10 +432,10 @@ class GraphRelations(RelationRows):
 def _read_cached(
     cache: dict[tuple[int, int, str], _Found],
     build: Callable[[Segment, int, GraphDocument], _Found],
-    found: _Row,
+    row_of_document: _Row,
 ) -> _Found:
     """Return the edge or definition in a row, cached while the cache has room."""
-    _, _, segment, row, document = found
+    _, _, segment, row, document = row_of_document
     key = segment.first, row, document.document_id
     cached = cache.get(key)
     if cached is None:

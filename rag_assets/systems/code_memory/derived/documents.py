@@ -307,7 +307,7 @@ class _Handlers:
         `OrderService.create`, unless the repository has a single definition with this name, and the
         name has several words.
         """
-        found: dict[str, None] = {}
+        called: dict[str, None] = {}
         for receiver, name in route.fact.values.get(INSIDE, ()):
             if len(self._known.get(name, ())) > _MOST_NAMESAKES:
                 continue
@@ -324,8 +324,8 @@ class _Handlers:
                 candidates = own or candidates
             if len(candidates) == 1:
                 file, fact = candidates[0]
-                found[qualify_defined_name(fact.symbol, file.path)] = None
-        return [*found]
+                called[qualify_defined_name(fact.symbol, file.path)] = None
+        return [*called]
 
     def _find_node(
         self, route: FrameworkRoute, name: str, roles: frozenset[str] = frozenset()

@@ -123,9 +123,9 @@ def list_framework_facts(
     tree = get_syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
         tree = get_syntax_tree(text, module, "language_tsx")
-    found, note = list_statements(tree, language)
+    statements, note = list_statements(tree, language)
     kept = (
-        _keep_relevant_statements(text, found, _collect_names(language, own))
+        _keep_relevant_statements(text, statements, _collect_names(language, own))
         if names or not is_of_tests
         else []
     )
@@ -134,15 +134,17 @@ def list_framework_facts(
         kept = kept[:_MOST_KEPT]
     if names and (kept or any(framework.pages for framework in marked)):
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
-    return kept + _list_event_facts(found, known_facts, with_events), note
+    return kept + _list_event_facts(statements, known_facts, with_events), note
 
 
 def _keep_relevant_statements(
-    text: str, found: Sequence[Fact], words: _NamesOfInterest
+    text: str, statements: Sequence[Fact], words: _NamesOfInterest
 ) -> list[Fact]:
     """Return the statements with a name of interest, and the calls that these depend on."""
-    by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
-    assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
+    by_place = {(fact.start, fact.end): fact for fact in statements if fact.kind == CALL}
+    assigned = [
+        fact for fact in statements if fact.kind == ASSIGNED and fact.values["value"][0] == "c"
+    ]
     chains = {
         id(one): [*_iter_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned
     }
@@ -151,15 +153,15 @@ def _keep_relevant_statements(
         for one in assigned
         if any(call.values["name"] in words.called for call in chains[id(one)])
     }
-    holders = router_variables | _list_owners(found, by_place, words)
-    declared = (fact.values for fact in found if fact.kind == ASSIGNED)
+    holders = router_variables | _list_owners(statements, by_place, words)
+    declared = (fact.values for fact in statements if fact.kind == ASSIGNED)
     router_variables |= {
         one["name"]
         for one in declared
         if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
     }
-    kept = _list_calls_in_blocks(found, words)
-    for fact in found:
+    kept = _list_calls_in_blocks(statements, words)
+    for fact in statements:
         if _is_relevant(fact, words, router_variables):
             kept.add(id(fact))
             if id(fact) in chains and _is_name_of_interest(fact.values["value"][3], words):
@@ -171,7 +173,7 @@ def _keep_relevant_statements(
             and get_last_part(str(fact.values["value"][1])) != name
         ):
             kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
-    todo = [fact for fact in found if fact.kind == CALL and id(fact) in kept]
+    todo = [fact for fact in statements if fact.kind == CALL and id(fact) in kept]
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
     while todo:
         values = todo.pop().values
@@ -181,20 +183,24 @@ def _keep_relevant_statements(
             if call is not None and id(call) not in kept:
                 kept.add(id(call))
                 todo.append(call)
-    for fact in found:
+    for fact in statements:
         if fact.kind == FUNCTION and bisect_left(made, fact.start) < bisect_left(made, fact.end):
             kept.add(id(fact))
-    return [*_complete_routes(text, [fact for fact in found if id(fact) in kept], found, words)]
+    return [
+        *_complete_routes(
+            text, [fact for fact in statements if id(fact) in kept], statements, words
+        )
+    ]
 
 
 def _complete_routes(
-    text: str, kept: Sequence[Fact], found: Sequence[Fact], words: _NamesOfInterest
+    text: str, kept: Sequence[Fact], statements: Sequence[Fact], words: _NamesOfInterest
 ) -> Iterator[Fact]:
     """Yield statements; those that define a route get their place and the calls in their handler.
 
     The calls are only read for a handler that is written in place, as a function without a name.
     """
-    calls = sorted((fact for fact in found if fact.kind == CALL), key=lambda fact: fact.start)
+    calls = sorted((fact for fact in statements if fact.kind == CALL), key=lambda fact: fact.start)
     starts = [call.start for call in calls]
     for fact in kept:
         body, name_at = fact.values.get(BODY), fact.values.get(NAME_AT)
@@ -217,23 +223,23 @@ def _complete_routes(
         yield replace(fact, values=values)
 
 
-def _list_calls_in_blocks(found: Sequence[Fact], words: _NamesOfInterest) -> set[int]:
+def _list_calls_in_blocks(statements: Sequence[Fact], words: _NamesOfInterest) -> set[int]:
     """Return the ids of calls without a receiver in the blocks of a router."""
-    calls = [fact for fact in found if fact.kind == CALL]
+    calls = [fact for fact in statements if fact.kind == CALL]
     end = max((one.end for one in calls if one.values["name"] in words.blocks), default=0)
     first = min((one.start for one in calls if one.values["name"] in words.blocks), default=end)
     return {id(one) for one in calls if first < one.start < end and "on" not in one.values}
 
 
 def _list_owners(
-    found: Sequence[Fact], by_place: Mapping[tuple[int, int], Fact], words: _NamesOfInterest
+    statements: Sequence[Fact], by_place: Mapping[tuple[int, int], Fact], words: _NamesOfInterest
 ) -> set[str]:
     """Return the variables whose methods are handlers of routes, or return mounted routers.
 
     They are `orders` in `router.get("/", orders.list)`, and `api` in `router.use(api.make())`.
     """
     owners: set[str] = set()
-    for fact in found:
+    for fact in statements:
         for value in fact.values["arguments"] if fact.kind == CALL else ():
             if value[0] == "c" and fact.values["name"] in words.mounts:
                 call = by_place.get((value[1], value[2]))
@@ -304,14 +310,14 @@ def _list_event_facts(
 ) -> list[Fact]:
     rules = [rule for framework in frameworks for rule in framework.events]
     names = _EventNames(facts if rules else ())
-    found: dict[tuple[str, int, str], Fact] = {}
+    events: dict[tuple[str, int, str], Fact] = {}
     for fact in statements if rules else ():
         for rule in rules:
             for event in _read_events(fact, rule, names):
-                found.setdefault((event.kind, event.start, str(event.values)), event)
-        if len(found) >= _MOST_EVENTS:
+                events.setdefault((event.kind, event.start, str(event.values)), event)
+        if len(events) >= _MOST_EVENTS:
             break
-    return [*found.values()]
+    return [*events.values()]
 
 
 class _EventNames:

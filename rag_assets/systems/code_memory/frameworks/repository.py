@@ -62,13 +62,13 @@ class File:
     def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
         """Return those facts that enclose an offset, outer facts first; all are of one kind."""
         starts, outer, ordered = self._nest_facts(facts)
-        found: list[Fact] = []
+        enclosing: list[Fact] = []
         index = bisect_right(starts, at) - 1
-        while index >= 0 and len(found) < _MOST_AROUND:
+        while index >= 0 and len(enclosing) < _MOST_AROUND:
             if ordered[index].end > at:
-                found.append(ordered[index])
+                enclosing.append(ordered[index])
             index = outer[index]
-        return found[::-1]
+        return enclosing[::-1]
 
     def _nest_facts(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
         """Return the starts of the facts, the index of each fact's enclosing fact, and the facts.
@@ -129,15 +129,15 @@ class File:
     @cached_property
     def modules_by_name(self) -> Mapping[str, str]:
         """Return the module of each imported name; in Python and Rust, the name is appended."""
-        found: dict[str, str] = {}
+        modules: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
             if alias := fact.values.get("alias"):
-                found[str(alias)] = name
+                modules[str(alias)] = name
             for one in fact.values.get("names", ()):
                 if len(one) > 1:
-                    found[str(one[1])] = name if self.language != "rust" else str(one[0])
-        return found
+                    modules[str(one[1])] = name if self.language != "rust" else str(one[0])
+        return modules
 
     def get_original_name(self, name: str) -> str:
         """Return an imported definition's name in its module: `b` for `import {b as c}`."""
@@ -207,8 +207,8 @@ class RepositoryFiles:
         """Return all strings assigned to a name or an attribute in any file, by its last part."""
         values = (value.values for file in self.files for value in file.values)
         texts = ((one["name"], one["value"][1]) for one in values if one["value"][0] == "s")
-        found = group((get_last_part(name), str(text)) for name, text in texts)
-        return {name: tuple(dict.fromkeys(texts)) for name, texts in found.items()}
+        texts_by_name = group((get_last_part(name), str(text)) for name, text in texts)
+        return {name: tuple(dict.fromkeys(texts)) for name, texts in texts_by_name.items()}
 
     def find_definitions(self, file: File, name: str) -> list[tuple[File, str]]:
         """Return the files and variables that a name may refer to, following imports.
@@ -218,10 +218,10 @@ class RepositoryFiles:
         Args:
             name: the whole name, including the object of an attribute: `orders.bp`.
         """
-        found: dict[tuple[str, str], tuple[File, str]] = {}
+        definitions: dict[tuple[str, str], tuple[File, str]] = {}
         todo = [(file, name, 0)]
         seen: set[tuple[str, str]] = set()
-        while todo and len(found) < _MOST_STEPS:
+        while todo and len(definitions) < _MOST_STEPS:
             here, written, depth = todo.pop()
             if (here.path, written) in seen:
                 continue
@@ -233,11 +233,11 @@ class RepositoryFiles:
                 last = get_last_part(written)
                 is_known = here.find_assignment(last) is not None
                 holder = here if is_known else self._find_in_package(here, last)
-                found.setdefault((holder.path, last), (holder, last))
+                definitions.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
                 last = get_last_part(rest)
                 todo += [(one, n, depth + 1) for one, n in self._find_exports(here, first, last)]
-        return [*found.values()]
+        return [*definitions.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
         """Return the only file of the package that assigns a name, else this file."""
@@ -284,12 +284,12 @@ class RepositoryFiles:
             is_relative = plain.startswith(".")
             place = posixpath.normpath(posixpath.join(folder, plain)) if is_relative else plain
             place = place if is_relative else place.lstrip("@~/")
-        found = self._by_stem.get(place) or self._by_stem.get(posixpath.join(place, "index"))
-        if found is None and not is_relative and place:
+        paths = self._by_stem.get(place) or self._by_stem.get(posixpath.join(place, "index"))
+        if paths is None and not is_relative and place:
             tail = self._by_last.get(place.rpartition("/")[2], ())
             stems = [one for one in tail if one.endswith((f"/{place}", f"/{place}/index"))]
-            found = self._by_stem[stems[0]] if len(stems) == 1 else None
-        return found or []
+            paths = self._by_stem[stems[0]] if len(stems) == 1 else None
+        return paths or []
 
     @cached_property
     def _by_stem(self) -> Mapping[str, list[File]]:
@@ -304,10 +304,10 @@ class RepositoryFiles:
 
 def group(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     """Return the second items of pairs, by the first."""
-    found: dict[_Key, list[_Item]] = {}
+    groups: dict[_Key, list[_Item]] = {}
     for key, item in pairs:
-        found.setdefault(key, []).append(item)
-    return found
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def get_last_part(name: str) -> str:
@@ -337,10 +337,10 @@ def join_paths(before: str, after: str) -> str:
 def combine_paths(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
     """Return a limited number of combinations of a prefix and a path; None is a computed path."""
     pairs = ((one, other) for one in before for other in after)
-    found = dict.fromkeys(
+    combined = dict.fromkeys(
         None if one is None or other is None else join_paths(one, other) for one, other in pairs
     )
-    return [*found][:MOST_PREFIXES]
+    return [*combined][:MOST_PREFIXES]
 
 
 def iter_strings(values: Sequence[Value]) -> Iterator[str]:

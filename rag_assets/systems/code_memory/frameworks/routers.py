@@ -60,10 +60,10 @@ class RouterPaths:
             outer = self._find_paths_of_parameter(file, RECEIVER, fact.start, 0) or [""]
             inside = [self.find_path_of_blocks(file, fact)]
             return combine_paths(outer, inside) if self._routers.is_implicit else []
-        found = self.list_paths_of_value(file, on, fact.start)
-        if not found and on[0] == "n":
+        paths = self.list_paths_of_value(file, on, fact.start)
+        if not paths and on[0] == "n":
             return self._list_paths_of_block_parameter(file, fact)
-        inner = combine_paths(found, [self.find_path_of_blocks(file, fact)])
+        inner = combine_paths(paths, [self.find_path_of_blocks(file, fact)])
         return combine_paths(self.list_paths_of_holders(file, fact), inner)
 
     def list_paths_of_value(
@@ -83,13 +83,13 @@ class RouterPaths:
         for one in reversed(around):
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
-                found = self.list_paths_of_value(file, on, one.start, depth + 1)
-                return combine_paths(self.list_paths_of_holders(file, one, depth + 1), found)
+                paths = self.list_paths_of_value(file, on, one.start, depth + 1)
+                return combine_paths(self.list_paths_of_holders(file, one, depth + 1), paths)
         return [""]
 
     def list_paths_of_added_function(self, function: str) -> list[str | None]:
         """Return the paths of the routers to which any call adds an annotated function."""
-        found: list[str | None] = []
+        paths: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
@@ -97,8 +97,8 @@ class RouterPaths:
                     own = self.list_paths_of_value(
                         file, call.values.get("on", _NO_CALL), call.start, 1
                     )
-                    found += combine_paths(self.list_paths_of_holders(file, call), own or [""])
-        return found[:MOST_PREFIXES]
+                    paths += combine_paths(self.list_paths_of_holders(file, call), own or [""])
+        return paths[:MOST_PREFIXES]
 
     def find_path_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
@@ -195,10 +195,10 @@ class RouterPaths:
                 path = None if path is None or part is None else join_paths(part, path)
             before = file.find_call(on)
             if before is None:
-                found = self._list_paths_of_factory(file, call, depth)
-                if not found and on is not None:
-                    found = self.list_paths_of_value(file, on, call.start, depth)
-                return combine_paths(found, [path])
+                paths = self._list_paths_of_factory(file, call, depth)
+                if not paths and on is not None:
+                    paths = self.list_paths_of_value(file, on, call.start, depth)
+                return combine_paths(paths, [path])
             call = before
         return []
 
@@ -309,7 +309,7 @@ class RouterPaths:
 
         For -1, it is the router on which the function is called: `users()` in `route("/api") {}`.
         """
-        found: list[str | None] = []
+        paths: list[str | None] = []
         is_unknown = False
         package = posixpath.basename(posixpath.dirname(holder.path))
         for file, call in self._repository.calls.get(function.values["name"], ()):
@@ -317,13 +317,13 @@ class RouterPaths:
             is_import = on[0] == "n" and str(on[1]) in self._packages
             if holder.language == "go" and is_import and package not in {on[1], ""}:
                 continue  # The function of another package has the same name.
-            if index < 0 and len(found) < MOST_PREFIXES and depth < _DEEPEST:
-                found += self.list_paths_of_call(file, call)
-            elif 0 <= index < len(arguments) and len(found) < MOST_PREFIXES:
+            if index < 0 and len(paths) < MOST_PREFIXES and depth < _DEEPEST:
+                paths += self.list_paths_of_call(file, call)
+            elif 0 <= index < len(arguments) and len(paths) < MOST_PREFIXES:
                 own = self.list_paths_of_value(file, arguments[index], call.start, depth + 1)
-                found += combine_paths(own, [self.find_path_of_blocks(file, call)])
+                paths += combine_paths(own, [self.find_path_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
-        return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
+        return [*dict.fromkeys(paths)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
     @cached_property
     def _packages(self) -> set[str]:
@@ -349,18 +349,18 @@ class RouterPaths:
             keys += [(f"(){file.path}", str(one.start)) for one in around]
             functions = [one.values["name"] for one in around]
             keys += [("()", owner + function) for function in functions for owner in owners]
-        found: list[str | None] = []
+        paths: list[str | None] = []
         for key in keys:
             for other, call, path in self._mounts_by_router.get(key, ()):
                 on = call.values.get("on", _NO_CALL)
                 is_own = other is file and on == ["n", name] and key[0][:2] != "()"
-                if len(found) >= MOST_PREFIXES or is_own:
+                if len(paths) >= MOST_PREFIXES or is_own:
                     continue
                 outer = self.list_paths_of_value(other, on, call.start, depth + 1) or [""]
-                found += combine_paths(outer, [path])
-            if found:
+                paths += combine_paths(outer, [path])
+            if paths:
                 break
-        return found[:MOST_PREFIXES]
+        return paths[:MOST_PREFIXES]
 
     @cached_property
     def _mounts_by_router(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
@@ -370,7 +370,7 @@ class RouterPaths:
         the result of a function, the same with its file and offset (see _find_factory), or
         _COMPUTED.
         """
-        found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
+        mounts: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self._routers.mounts.items():
             for file, call in self._repository.calls.get(called, ()):
                 value = find_argument(call, router)
@@ -388,8 +388,8 @@ class RouterPaths:
                 ):
                     keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
                 for key in keys:
-                    found.setdefault(key, []).append((file, call, path))
-        return found
+                    mounts.setdefault(key, []).append((file, call, path))
+        return mounts
 
     def _find_factory(self, file: File, call: Fact) -> tuple[File, Fact] | None:
         """Return the method that creates the router that a call on an object returns; else None.

@@ -92,9 +92,9 @@ class RouteReader:
         """Yield the routes of all files."""
         for file in self.files:
             known = len(self.unresolved)
-            found = [*self._iter_routes_of_file(file)]
-            yield from found
-            if not found and self.framework.routers.is_implicit:
+            routes_of_file = [*self._iter_routes_of_file(file)]
+            yield from routes_of_file
+            if not routes_of_file and self.framework.routers.is_implicit:
                 # Its calls only look like routes, such as `get(order, key)`.
                 del self.unresolved[known:]
 
@@ -215,8 +215,8 @@ class RouteReader:
         words = (
             LAST_PARTS.split(str(text[1]))[-1].upper() for text in texts if text[0] in {"s", "n"}
         )
-        found = tuple(word.removeprefix("METHOD") for word in words)
-        return tuple(one for one in found if one in _VERBS) or (
+        methods = tuple(word.removeprefix("METHOD") for word in words)
+        return tuple(one for one in methods if one in _VERBS) or (
             ("ANY",) if texts else (routes.default,)
         )
 
@@ -300,17 +300,19 @@ class RouteReader:
         value: Sequence[Any] | None = next(
             (one for one in fact.values["arguments"] if one[0] == "c"), None
         )
-        found: list[tuple[tuple[str, ...], str]] = []
+        methods_and_handlers: list[tuple[tuple[str, ...], str]] = []
         handler = ""
-        while (call := file.find_call(value)) is not None and len(found) < _MOST_VERBS:
+        while (call := file.find_call(value)) is not None and len(
+            methods_and_handlers
+        ) < _MOST_VERBS:
             handlers = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
             name = handlers[-1][1] if handlers and handlers[-1][0] == "n" else handler
             if (method := routes.verbs.get(call.values["name"])) is not None:
-                found.append((tuple(method.split("|")), name))
+                methods_and_handlers.append((tuple(method.split("|")), name))
             elif handlers:
                 handler = name
             value = call.values.get("on")
-        yield from reversed(found)
+        yield from reversed(methods_and_handlers)
 
     def _iter_routes_of_annotations(
         self, file: File, routes: RouteRules
@@ -398,7 +400,7 @@ class RouteReader:
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
     def _list_class_prefixes(self, file: File, owner: Fact, routes: RouteRules) -> list[str | None]:
-        found: list[str | None] = []
+        prefixes: list[str | None] = []
         for annotation in file.annotations:
             if annotation.values["target"][0] != owner.start:
                 continue
@@ -411,8 +413,8 @@ class RouteReader:
                     "" if each is None else self._repository.resolve_text(file, each, owner.start)
                     for each in paths
                 )
-                found += texts
-        return found[:MOST_PREFIXES] or [""]
+                prefixes += texts
+        return prefixes[:MOST_PREFIXES] or [""]
 
     def _insert_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
         """Return a path with `[controller]` and `[action]` replaced by their names."""

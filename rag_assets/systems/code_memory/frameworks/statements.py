@@ -102,16 +102,16 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     """Return the statements of a text, and a note about the part that was not read, or ""."""
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "framework calls were not read: the text is too long or the parser stopped"
-    found: list[Fact] = []
+    facts: list[Fact] = []
     todo: list[_Visit] = [(tree.root, 0, None, "")]
     reader = _StatementReader(tree, language)
     while todo:
         node, depth, annotated, parent = todo.pop()
         kind = node.type
         if kind in _STATEMENT_NODES:
-            found += reader.read(node, annotated, parent)
-            if len(found) > _MOST:
-                return found[:_MOST], f"frameworks: only the first {_MOST} statements were read"
+            facts += reader.read(node, annotated, parent)
+            if len(facts) > _MOST:
+                return facts[:_MOST], f"frameworks: only the first {_MOST} statements were read"
         if depth >= _DEEPEST_NODE:
             continue
         children = node.named_children
@@ -119,7 +119,7 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
             todo.extend(_visit_children(node, children, depth, annotated))
         else:
             todo.extend((child, depth + 1, None, kind) for child in reversed(children))
-    return found, ""
+    return facts, ""
 
 
 def _visit_children(

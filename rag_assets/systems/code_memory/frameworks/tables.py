@@ -265,18 +265,18 @@ class TableReader:
         Args:
             names: regular expression of the names of the ancestors to follow; "" for all.
         """
-        found = {class_.place: class_}
+        lineage = {class_.place: class_}
         todo = [class_]
-        while todo and len(found) < _MOST_ANCESTORS:
+        while todo and len(lineage) < _MOST_ANCESTORS:
             here = todo.pop(0)
             for base in here.fact.values["bases"]:
                 parent = self._resolve_class(here.file, base)
                 if parent is None or not re.search(names, parent.name):
                     continue
-                if parent.place not in found:
-                    found[parent.place] = parent
+                if parent.place not in lineage:
+                    lineage[parent.place] = parent
                     todo.append(parent)
-        return [*found.values()]
+        return [*lineage.values()]
 
     @cached_property
     def _classes(self) -> Mapping[str, list[ClassStatement]]:
@@ -342,15 +342,17 @@ class TableReader:
     def _labels_by_folder(self) -> Mapping[str, str]:
         """Return the labels of applications, by the folder of the class that configures each."""
         bases = {base for tables in self._framework.tables for base in tables.apps}
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for file in self._files:
             folder = posixpath.dirname(file.path)
             for fact in file.classes:
                 if bases & {get_last_part(base) for base in fact.values["bases"]}:
                     assignment = _find_assignment(ClassStatement(file, fact), "label")
                     kind, text, *_ = assignment.values["value"] if assignment else ("", "")
-                    found[folder] = (str(text) if kind == "s" else "") or posixpath.basename(folder)
-        return found
+                    labels[folder] = (str(text) if kind == "s" else "") or posixpath.basename(
+                        folder
+                    )
+        return labels
 
     def _add_columns(
         self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
@@ -360,23 +362,23 @@ class TableReader:
         parents = (p for p in lineage[1:] if self._table_of.get(p.place, name) != name)
         parent = next(parents, None)
         above = set() if parent is None else {id(p.fact) for p in self._list_lineage(parent)}
-        found: dict[str, MappedColumn] = {}
+        inherited: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
         for each in lineage:
             if id(each.fact) not in above:
                 for assigned, column in self._iter_stated_columns(columns, each, class_, table):
                     if assigned not in hidden:
-                        found.setdefault(column.name, column)
+                        inherited.setdefault(column.name, column)
                 hidden |= {get_last_part(v.values["name"]) for v in _list_own_assignments(each)}
                 for column in self._iter_columns_of_bases(columns, each, class_, table):
-                    found.setdefault(column.name, column)
+                    inherited.setdefault(column.name, column)
         first: list[MappedColumn] = []
-        if columns.key and not any(column.is_key for column in found.values()):
+        if columns.key and not any(column.is_key for column in inherited.values()):
             key = columns.key
             if parent is not None and columns.parent_key:
                 key = columns.parent_key.replace("{parent}", parent.name.lower())
             first = [MappedColumn(key, "", False, "", class_.file, class_.fact)]
-        for column in [*first, *found.values()][:_MOST_COLUMNS]:
+        for column in [*first, *inherited.values()][:_MOST_COLUMNS]:
             table.columns.setdefault(column.name, column)
 
     def _iter_columns_of_bases(
@@ -534,7 +536,7 @@ class TableReader:
 
         Each is a pair of the application and the class name in lower case.
         """
-        found: set[tuple[str, str]] = set()
+        created: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
             calls = self._list_migration_calls(changes) if changes.creates else []
@@ -542,11 +544,11 @@ class TableReader:
                 called = call.values["name"]
                 if called in {*changes.creates, *changes.deletes}:
                     name = self._get_text_argument(call, changes.calls[called]).lower()
-                    ends = found if called in changes.creates else deleted
+                    ends = created if called in changes.creates else deleted
                     ends.add((self._find_application_of_path(file.path), name))
             newer = dict(self._read_renames(changes, calls))
-            found |= {(app, name) for (app, _), name in newer.items()}
-        return found - deleted
+            created |= {(app, name) for (app, _), name in newer.items()}
+        return created - deleted
 
     def _read_renames(
         self, changes: ChangeRules, calls: Sequence[tuple[File, Fact]]
@@ -583,11 +585,11 @@ class TableReader:
     @cached_property
     def _tables_by_label(self) -> Mapping[tuple[str, str], str]:
         """Return the table of each class, by application and class name in lower case."""
-        found: dict[tuple[str, str], str] = {}
+        tables_by_class: dict[tuple[str, str], str] = {}
         for tables, class_, name in self._mapped_classes:
             label = self._find_application_label(tables, class_, self._list_lineage(class_))
-            found[label, class_.name.lower()] = name
-        return found
+            tables_by_class[label, class_.name.lower()] = name
+        return tables_by_class
 
 
 def _find_nearest_class(file: File, known: Sequence[ClassStatement]) -> ClassStatement | None:

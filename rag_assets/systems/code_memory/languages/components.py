@@ -65,17 +65,21 @@ def _find_scripts(text: str) -> Iterator[ScriptBlock]:
             return
         at = end.end()
         if name == "script" and depth == 0:
-            found = _ATTRIBUTE.finditer(text, tag.end(), min(first - 1, tag.end() + _LONG))
-            attributes = {match[1].lower(): (match[2] or "").strip("\"'") for match in found}
+            attribute_matches = _ATTRIBUTE.finditer(
+                text, tag.end(), min(first - 1, tag.end() + _LONG)
+            )
+            attributes = {
+                match[1].lower(): (match[2] or "").strip("\"'") for match in attribute_matches
+            }
             yield ScriptBlock(tag.start(), at, first, end.start(), attributes)
 
 
 def _find_tag_end(text: str, at: int) -> int:
     """Return the offset after the `>` that ends a tag, ignoring quoted text; -1 if absent."""
-    while (found := _STOP.search(text, at)) is not None:
-        if found[0] == ">":
-            return found.end()
-        at = text.find(found[0], found.end()) + 1
+    while (match := _STOP.search(text, at)) is not None:
+        if match[0] == ">":
+            return match.end()
+        at = text.find(match[0], match.end()) + 1
         if at == 0:
             return -1
     return -1

@@ -221,8 +221,8 @@ class Go(LanguageGrammar):
 
     def get_type_name(self, written: str) -> str:
         """Return the bare name of a type, without `*`; "" for built-in literals."""
-        found = _TYPE.match(written)
-        return "" if found is None or found[1] in _LITERAL else found[1]
+        match = _TYPE.match(written)
+        return "" if match is None or match[1] in _LITERAL else match[1]
 
 
 def _guess_package_name(path: str) -> str:

@@ -252,17 +252,17 @@ _INDENT: Final = 400
 
 def find_definitions(grammar: LanguageGrammar) -> list[PlacedDefinition]:
     """Return all definitions in the order of the text, outer definitions first."""
-    found: list[PlacedDefinition] = []
+    found_definitions: list[PlacedDefinition] = []
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
     while todo:
         level, parent = todo.pop()
-        outer = found[parent].definition if parent >= 0 else None
+        outer = found_definitions[parent].definition if parent >= 0 else None
         for placed in _iter_definitions(grammar, level, parent, outer):
             definition = placed.definition
             if placed.first and definition.has_members and definition.body is not None:
-                todo.append((definition.body, len(found)))
-            found.append(placed)
-    return _sort_by_position(found)
+                todo.append((definition.body, len(found_definitions)))
+            found_definitions.append(placed)
+    return _sort_by_position(found_definitions)
 
 
 def _iter_definitions(
@@ -341,8 +341,8 @@ def _find_line_start(text: str, at: int) -> int:
     return at if text[first:at].strip() else first
 
 
-def _sort_by_position(found: list[PlacedDefinition]) -> list[PlacedDefinition]:
+def _sort_by_position(placed: list[PlacedDefinition]) -> list[PlacedDefinition]:
     """Return definitions in the order of the text, with parents updated to their new indexes."""
-    order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
+    order = sorted(range(len(placed)), key=lambda index: (placed[index].start, -placed[index].end))
     new = {old: index for index, old in enumerate(order)}
-    return [replace(found[old], parent=new.get(found[old].parent, -1)) for old in order]
+    return [replace(placed[old], parent=new.get(placed[old].parent, -1)) for old in order]

@@ -241,7 +241,7 @@ class Java(LanguageGrammar):
 
     def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for primitive types, arrays and varargs."""
-        found = _TYPE.match(written)
-        if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):
+        match = _TYPE.match(written)
+        if match is None or match[1] in _PRIMITIVE or written.endswith(("]", "...")):
             return ""
-        return found[1]
+        return match[1]

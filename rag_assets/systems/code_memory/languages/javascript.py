@@ -444,10 +444,10 @@ class Jsx(LanguageGrammar):
     def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for arrays, and for unions of several types."""
         parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
-        found = _TYPE.match(parts[0]) if len(parts) == 1 else None
-        if found is None or written.rstrip().endswith("]"):
+        match = _TYPE.match(parts[0]) if len(parts) == 1 else None
+        if match is None or written.rstrip().endswith("]"):
             return ""
-        return found[1]
+        return match[1]
 
     def iter_extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Yield facts for a node's HTTP request, environment variable and exported names."""

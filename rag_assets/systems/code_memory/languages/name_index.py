@@ -52,16 +52,16 @@ def index_names(
         language: the file's language; None if no query reads it.
         defined: names of definitions with their lines, from the language's own reader.
     """
-    found: dict[str, dict[int, tuple[str, str]]] = {}
+    places_by_name: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [
         (definition.name.rpartition("::")[2], definition.line) for definition in tags.definitions
     ]
     for name, line in dict.fromkeys((*definitions, *defined)):
         if _is_indexable(name):
-            found.setdefault(name, {}).setdefault(line, ("d", ""))
+            places_by_name.setdefault(name, {}).setdefault(line, ("d", ""))
     for reference in tags.references:
         if _is_indexable(reference.name):
-            at = found.setdefault(reference.name, {})
+            at = places_by_name.setdefault(reference.name, {})
             letter = LETTERS[reference.kind]
             known = at.get(reference.line)
             if known is None or (
@@ -69,10 +69,12 @@ def index_names(
             ):
                 at[reference.line] = letter, reference.receiver
     pattern = DEFAULT_WORD if language is None else language.word
-    _add_words(found, text, _join_spans(tags.comments), pattern)
+    _add_words(places_by_name, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those that are only mentioned are dropped first.
-    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_get_best_rank(found[name]), name))
-    return "\n".join(f"{name}|{_pack_occurrences(found[name])}" for name in sorted(kept))
+    kept = nsmallest(
+        _MOST_NAMES, places_by_name, key=lambda name: (_get_best_rank(places_by_name[name]), name)
+    )
+    return "\n".join(f"{name}|{_pack_occurrences(places_by_name[name])}" for name in sorted(kept))
 
 
 def _get_best_rank(places: Mapping[int, tuple[str, str]]) -> int:
@@ -105,15 +107,15 @@ def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
 
 
 def _add_words(
-    found: dict[str, dict[int, tuple[str, str]]],
+    places_by_name: dict[str, dict[int, tuple[str, str]]],
     text: str,
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text to `found`; a word that has an entry for its line is skipped.
+    """Add the words of a text to the index; a word that has an entry for its line is skipped.
 
     Args:
-        found: entries of the index by name and line; extended here.
+        places_by_name: entries of the index by name and line; extended here.
         comments: spans of the comments, ascending.
         pattern: matches a word.
     """
@@ -133,9 +135,9 @@ def _add_words(
             words, noted = {*pattern.findall(line)}, set()
         for letters, place in ((words - _NO_NAMES, _MENTION), (noted - words, _COMMENT)):
             for word in letters:
-                places = found.get(word)
+                places = places_by_name.get(word)
                 if places is None:
-                    found[word] = {number: place}
+                    places_by_name[word] = {number: place}
                 elif number not in places:
                     places[number] = place
 
@@ -146,19 +148,19 @@ def _split_words(
     """Return the words of a line outside comments, and the names in its comments."""
     words: set[str] = set()
     noted: set[str] = set()
-    for found in pattern.finditer(line):
-        at = start + found.start()
+    for match in pattern.finditer(line):
+        at = start + match.start()
         if not any(first <= at < last for first, last in comments):
-            words.add(found[0])
-        elif _NAME_IN_COMMENT.search(found[0]) is not None:
-            noted.add(found[0])
+            words.add(match[0])
+        elif _NAME_IN_COMMENT.search(match[0]) is not None:
+            noted.add(match[0])
     return words, noted
 
 
 def _join_spans(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the spans in ascending order, without spans that lie within others."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for start, end in sorted(comments):
-        if not found or end > found[-1][1]:
-            found.append((start, end))
-    return found
+        if not spans or end > spans[-1][1]:
+            spans.append((start, end))
+    return spans

@@ -234,8 +234,8 @@ class Rust(LanguageGrammar):
 
     def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" if it has none."""
-        found = _TYPE.match(written)
-        return "" if found is None else found[1]
+        match = _TYPE.match(written)
+        return "" if match is None else match[1]
 
 
 def _join_path(before: str, name: str) -> str:

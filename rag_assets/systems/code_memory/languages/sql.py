@@ -88,8 +88,8 @@ class _StatementScanner:
         text = self._text
         if opener == "'":
             escapes = self._mysql or text[max(0, start - 1) : start] in {"E", "e"}
-            found = (_ESCAPED if escapes else _PLAIN).match(text, start)
-            return len(text) if found is None else found.end()
+            match = (_ESCAPED if escapes else _PLAIN).match(text, start)
+            return len(text) if match is None else match.end()
         closer = {"--": "\n", "#": "\n", "\\": "\n", "/*": "*/"}.get(opener, opener)
         end = text.find(closer, at)
         return len(text) if end < 0 else end + len(closer)
@@ -134,10 +134,10 @@ def _find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
             close = text.find("*/", at, end)
             stop = end if close < 0 else close + 2
         else:
-            found = _LINE_COMMENT.match(text, at, end)
-            if found is None:
+            comment = _LINE_COMMENT.match(text, at, end)
+            if comment is None:
                 break
-            stop = found.end()
+            stop = comment.end()
         following = min(_skip_blank(text, stop), end)
         if text.count("\n", stop, following) > 1:
             first = following
@@ -203,44 +203,44 @@ def read_sql(text: str) -> CodeText:
     """Return the units and facts of an .sql file in any dialect."""
     units: list[Unit] = []
     facts: list[Fact] = []
-    cuts: set[int] = {found.end() for found in _LINE_END.finditer(text)}
+    cuts: set[int] = {line_end.end() for line_end in _LINE_END.finditer(text)}
     for start, end in _iter_statements(text):
         first, head = _find_statement_head(text, start, end)
         cuts.add(end)
         last = min(end, head + _LONGEST_HEAD)
-        found = _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
-        if found is None:
+        match = _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
+        if match is None:
             continue
-        verb, what = found["verb"].lower(), found["kind"].lower()
+        verb, what = match["verb"].lower(), match["kind"].lower()
         role = _ROLES.get(what.upper(), "definition")
-        symbol, signature = _get_object_name(found), _read_signature(text, head, end, found)
+        symbol, signature = _get_object_name(match), _read_signature(text, head, end, match)
         units.append(Unit(first, end, role, symbol, signature, alone=verb == "create"))
         if symbol:
-            tables = _list_tables(text, end, symbol, found)
+            tables = _list_tables(text, end, symbol, match)
             values = {"role": role, "what": what, "verb": verb, "tables": tables}
             kind = "declares" if verb == "create" else "changes"
             facts.append(Fact(kind, head, min(end, head + _SHOWN), symbol, values))
     return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts))
 
 
-def _get_object_name(found: re.Match[str]) -> str:
-    parts = _QUOTED.findall(found["name"] or "")  # An index may have no name.
+def _get_object_name(match: re.Match[str]) -> str:
+    parts = _QUOTED.findall(match["name"] or "")  # An index may have no name.
     return ".".join(part[1:-1] if part[0] in '`"[' else part for part in parts)
 
 
-def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
+def _read_signature(text: str, head: int, end: int, match: re.Match[str]) -> str:
     last = min(end, head + 2 * _SHOWN)
-    body = _BODY.search(text, found.end(), last)
-    if body is not None and found["kind"].upper() not in {"INDEX", "FUNCTION", "PROCEDURE"}:
+    body = _BODY.search(text, match.end(), last)
+    if body is not None and match["kind"].upper() not in {"INDEX", "FUNCTION", "PROCEDURE"}:
         last = body.start()
     return " ".join(text[head:last].split()).rstrip(";( ")[:_SHOWN]
 
 
-def _list_tables(text: str, end: int, symbol: str, found: re.Match[str]) -> list[str]:
+def _list_tables(text: str, end: int, symbol: str, statement: re.Match[str]) -> list[str]:
     """Return the tables that a statement refers to, except the table that it creates."""
-    pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
-    last = min(end, found.start() + _LONGEST_SEARCHED)
-    start = found.end() if found["name"] else found.start()
+    pattern = _NAMING.get(statement["kind"].upper(), _QUERIED_TABLE)
+    last = min(end, statement.start() + _LONGEST_SEARCHED)
+    start = statement.end() if statement["name"] else statement.start()
     names = dict.fromkeys(_get_object_name(match) for match in pattern.finditer(text, start, last))
     kept = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
     return [name for name in kept if name != symbol][:_MOST_TABLES]

@@ -248,7 +248,7 @@ class Swift(LanguageGrammar):
 
     def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for function types and for types joined by `&`."""
-        found = _TYPE.match(written)
-        if found is None or "->" in written or "&" in written:
+        match = _TYPE.match(written)
+        if match is None or "->" in written or "&" in written:
             return ""
-        return found[1]
+        return match[1]

@@ -275,7 +275,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     matches = None if _is_shapeless(tree.root) else _run_query(tree, grammar)
     if matches is None:
         return Tags(note=f"the {language.name} query stopped at its limit ({len(text)} characters)")
-    found: dict[int, _FoundDefinition] = {}
+    found_definitions: dict[int, _FoundDefinition] = {}
     used: dict[int, tuple[int, TagReference]] = {}
     supertypes: dict[int, TagSupertype] = {}
     comments: list[tuple[int, int]] = []
@@ -286,16 +286,18 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
             if role in {"scope", "definition"}:
                 definition = _read_definition(tree, nodes[0], captures, kind or role, language)
                 if definition is not None:
-                    found.setdefault(definition.name_start, definition)
+                    found_definitions.setdefault(definition.name_start, definition)
             elif role == "reference":
                 _add_references(used, _read_references(tree, nodes[0], captures, kind))
             elif role == "supertype":
                 read = (_read_supertype(tree, node, kind, language) for node in nodes)
                 supertypes |= {supertype.start: supertype for supertype in read if supertype.name}
-    found |= _find_definitions_in_errors(tree, language, found)
-    definitions = _qualify_definitions(found.values())
+    found_definitions |= _find_definitions_in_errors(tree, language, found_definitions)
+    definitions = _qualify_definitions(found_definitions.values())
     named = sorted(
-        (each.name_start, each.name_end) for each in found.values() if each.kind != "scope"
+        (each.name_start, each.name_end)
+        for each in found_definitions.values()
+        if each.kind != "scope"
     )
     return Tags(
         definitions,
@@ -311,7 +313,7 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
     If all of them report errors, return the first.
     """
     if language.ignored is not None:
-        text = language.ignored.sub(lambda found: " " * len(found[0]), text)
+        text = language.ignored.sub(lambda match: " " * len(match[0]), text)
     first: tuple[SyntaxTree, TagGrammar] | None = None
     for grammar in language.grammars:
         if grammar.where is not None and grammar.where.search(text) is None:
@@ -347,16 +349,16 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
 
     cursor = QueryCursor(load_query(grammar), match_limit=_MOST_STATES)
     last = thread_time() + _SECONDS
-    found: list[dict[str, list[Node]]] = []
+    matches: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte
     for start in range(0, max(size, 1), _WINDOW):
         if _compute_depth(tree.root, start) > _DEEPEST_WINDOW:
             return None
         cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
-        found += (captures for _, captures in cursor.matches(tree.root))
+        matches += (captures for _, captures in cursor.matches(tree.root))
         if thread_time() > last:
             return None
-    return found
+    return matches
 
 
 def _compute_depth(root: Node, byte: int) -> int:
@@ -375,9 +377,9 @@ def _find_definitions_in_errors(
 
     Each is recognized by the form of its first line, and ends before the next one.
     """
-    found: dict[int, _FoundDefinition] = {}
+    definitions: dict[int, _FoundDefinition] = {}
     if language.definition is None or not tree.root.has_error:
-        return found
+        return definitions
     known_lines = {one.line for one in known.values()}
     line, counted = 1, 0
     for start, end in _list_large_errors(tree):
@@ -392,23 +394,23 @@ def _find_definitions_in_errors(
             if line not in known_lines and len(name) <= _LONGEST_NAME:
                 body = tree.text[match.start() : last].rstrip()
                 lines = line, line + tree.text.count("\n", place[0], match.start() + len(body))
-                found[place[0]] = _FoundDefinition(
+                definitions[place[0]] = _FoundDefinition(
                     match.start(), match.start() + len(body), *lines, *place, kind, name
                 )
-    return found
+    return definitions
 
 
 def _list_large_errors(tree: SyntaxTree) -> list[tuple[int, int]]:
     """Return the places of the outermost errors that span several lines."""
-    found: list[tuple[int, int]] = []
+    errors: list[tuple[int, int]] = []
     todo = [tree.root]
     while todo:
         node = todo.pop()
         if node.type == "ERROR" and node.end_point.row - node.start_point.row >= _LINES_OF_ERROR:
-            found.append((tree.start(node), tree.end(node)))
+            errors.append((tree.start(node), tree.end(node)))
         elif node.has_error:
             todo += reversed(node.children)
-    return found
+    return errors
 
 
 def _read_definition(
@@ -464,10 +466,10 @@ def _read_references(
     if named == "import" and not captures.get("name"):
         start = tree.start(node)
         written = tree.text[start : min(tree.end(node), start + _LONGEST_IMPORT)]
-        for found in re.finditer(r"[\w-]*\w", written):
-            if len(found[0]) > 1 and found[0] not in _IMPORT_WORDS:
-                line = node.start_point.row + 1 + written.count("\n", 0, found.start())
-                yield start + found.start(), TagReference(named, found[0], line)
+        for match in re.finditer(r"[\w-]*\w", written):
+            if len(match[0]) > 1 and match[0] not in _IMPORT_WORDS:
+                line = node.start_point.row + 1 + written.count("\n", 0, match.start())
+                yield start + match.start(), TagReference(named, match[0], line)
 
 
 def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLanguage) -> TagSupertype:
@@ -495,17 +497,17 @@ def _get_receiver_name(written: str) -> str:
             break
         plain = shorter
     plain = _INSTANCE_CALL.sub("", plain)
-    found = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
-    if found is None:
+    match = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
+    if match is None:
         return ""
-    return "self" if found[1] in _SELF else found[1][:_LONGEST_NAME]
+    return "self" if match[1] in _SELF else match[1][:_LONGEST_NAME]
 
 
 def _add_references(
-    used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
+    used: dict[int, tuple[int, TagReference]], references: Iterable[tuple[int, TagReference]]
 ) -> None:
     """Add references; of two references at the same offset, keep the more precise one."""
-    for at, reference in found:
+    for at, reference in references:
         rank = _RANKS[reference.kind]
         known = used.get(at)
         if known is None or (rank, not reference.receiver) < (known[0], not known[1].receiver):
@@ -539,11 +541,13 @@ class _EnclosingDefinitions(NamedTuple):
     in_type: bool = False
 
 
-def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefinition, ...]:
+def _qualify_definitions(definitions: Iterable[_FoundDefinition]) -> tuple[TagDefinition, ...]:
     """Return definitions with their names qualified by the definitions around them."""
     made: list[TagDefinition] = []
     above: list[_EnclosingDefinitions] = []
-    for definition in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
+    for definition in sorted(
+        definitions, key=lambda each: (each.start, -each.end, each.name_start)
+    ):
         while above and above[-1].end <= definition.start:
             above.pop()
         around = above[-1] if above else _EnclosingDefinitions(0)

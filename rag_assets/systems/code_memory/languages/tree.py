@@ -127,40 +127,40 @@ class SyntaxTree:
             types: the types of the grammar's nodes.
             within: a node to search, itself included; None for the whole tree.
         """
-        found: list[tuple[int, Node]] = []
+        placed: list[tuple[int, Node]] = []
         for type_ in types & self._nodes_by_type.keys():
             alike = self._nodes_by_type[type_]
             if within is None:
-                found += zip(alike.positions, alike.nodes, strict=True)
+                placed += zip(alike.positions, alike.nodes, strict=True)
                 continue
             first = bisect_left(alike.starts, within.start_byte)
             last = bisect_left(alike.starts, within.end_byte, first)
             end = within.end_byte
-            found += (
+            placed += (
                 (position, node)
                 for position, node in zip(
                     alike.positions[first:last], alike.nodes[first:last], strict=True
                 )
                 if node.end_byte <= end
             )
-        found.sort(key=itemgetter(0))
-        return [node for _, node in found]
+        placed.sort(key=itemgetter(0))
+        return [node for _, node in placed]
 
     @cached_property
     def _nodes_by_type(self) -> dict[str, _NodesOfType]:
         """Return the named nodes by type; cached because walking the tree is slow."""
-        found: dict[str, _NodesOfType] = {}
+        by_type: dict[str, _NodesOfType] = {}
         todo = [self.root]
         position = 0
         while todo:
             node = todo.pop()
-            alike = found.get(node.type) or found.setdefault(node.type, _NodesOfType())
+            alike = by_type.get(node.type) or by_type.setdefault(node.type, _NodesOfType())
             alike.positions.append(position)
             alike.starts.append(node.start_byte)
             alike.nodes.append(node)
             position += 1
             todo.extend(reversed(node.named_children))
-        return found
+        return by_type
 
 
 @lru_cache(maxsize=2)

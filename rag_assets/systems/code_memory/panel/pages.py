@@ -150,16 +150,16 @@ _T = TypeVar("_T")
 async def show_search(visit: Visit) -> Response:
     """Show the chunks that answer a question, with links, and how they were found."""
     query = _read_parameter(visit, "q", MAX_QUERY + 1)
-    found: SearchAnswer | None = None
+    answer: SearchAnswer | None = None
     problem = ""
     if query.strip():
         try:
             request = SearchRequest.of(query=query, caller=_build_caller(visit))
-            found = await visit.backend.retriever.search(visit.tenant_id, request)
+            answer = await visit.backend.retriever.search(visit.tenant_id, request)
         except InvalidRequest as error:
             problem = str(error)
     return visit.html(
-        "search.html", query=query, found=found, problem=problem, format_name=format_name
+        "search.html", query=query, found=answer, problem=problem, format_name=format_name
     )
 
 

@@ -109,14 +109,16 @@ class RelationDrift:
 
     def __str__(self) -> str:
         """Return the differences in words."""
-        found = [f"relations of {format_count(len(self.altered), 'text')}"] if self.altered else []
+        differences = (
+            [f"relations of {format_count(len(self.altered), 'text')}"] if self.altered else []
+        )
         if self.orphans:
-            found.append(
+            differences.append(
                 f"relations of {format_count(self.orphans, 'text')} that no build contains"
             )
         for source, number in (self.derived or {}).items():
-            found.append(f"{format_count(number, 'document')} derived from {source}")
-        return ", ".join(found)
+            differences.append(f"{format_count(number, 'document')} derived from {source}")
+        return ", ".join(differences)
 
 
 def compare_relations(
@@ -300,11 +302,11 @@ def _derive_from_sources(
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= find_changed_labels(documents, {**deciding, **files})
-        found = derive_documents([*files.values()], own) if files else Derivation((), ())
+        derivation = derive_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
-        derived = (*found.documents, *references.documents)
+        derived = (*derivation.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)
-        unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
+        unresolved[source] += limit_unresolved(derivation.unresolved, _MOST_UNRESOLVED)
         marks[source] = marks[source].extend(languages, reads_texts=has_index)
         unresolved[source] += (
             UnresolvedStatement(path, 0, figures, INDEXES) for path, figures in references.reports
@@ -341,8 +343,8 @@ def _read_parsed_texts(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> dict[str, ParsedText]:
     ids = [document.document_id for document in documents]
-    found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
-    keys = {one.document_id: ctx.parse_key(one) for one in found}
+    documents_by_id = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
+    keys = {one.document_id: ctx.parse_key(one) for one in documents_by_id}
     return {
         id_: rows[keys[id_]].parsed
         for batch in batched(keys, _BATCH)

@@ -347,11 +347,11 @@ def _get_language_of_type(media_type: str | None) -> str:
 
 def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
     """Return the facts of documents with their paths, by document, in the given order."""
-    found = {
+    files_by_id = {
         d.document_id: _build_file_facts(d, facts)
         for d, facts in _read_facts(ctx, documents, _is_label_fact)
     }
-    return {document.document_id: found[document.document_id] for document in documents}
+    return {document.document_id: files_by_id[document.document_id] for document in documents}
 
 
 def _is_label_fact(kind: str) -> bool:
@@ -373,10 +373,10 @@ def _read_facts(
     # The lake sorts its rows by these keys, so a batch in order is read from few row groups.
     for batch in batched(sorted(by_text), _BATCH):
         with _pause_collector():
-            found = ctx.lake.facts(batch, wants_kind)
+            facts_by_key = ctx.lake.facts(batch, wants_kind)
         for key in batch:
             for one in by_text[key]:
-                yield one, found.get(key, ())
+                yield one, facts_by_key.get(key, ())
 
 
 @contextmanager

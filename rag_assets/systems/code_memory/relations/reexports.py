@@ -48,10 +48,10 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
 
 def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     """Yield the top-level imports of a Python module, whose names others can import from it."""
-    found = [*facts]
-    listed = next((fact for fact in found if fact.kind == "exports"), None)
+    all_facts = [*facts]
+    listed = next((fact for fact in all_facts if fact.kind == "exports"), None)
     names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
-    for fact in found:
+    for fact in all_facts:
         values = fact.values
         if fact.kind != "imports" or fact.symbol or not values.get("member"):
             continue
@@ -60,7 +60,7 @@ def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
         if inner and (not alias.startswith("_") or alias in names):
             yield fact, alias, "." * level + name
     if listed is not None:
-        for mark in _iter_star_limits(found, names):
+        for mark in _iter_star_limits(all_facts, names):
             yield listed, mark, OWN + mark
 
 
@@ -80,14 +80,14 @@ def _iter_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iter
 
 
 def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
-    found = [*facts]
+    all_facts = [*facts]
     imported = {
         str(local): spell_module_name(str(fact.values["name"]), str(name))
-        for fact in found
+        for fact in all_facts
         if fact.kind == "imports"
         for name, local in fact.values.get("names", ())
     }
-    for fact in found:
+    for fact in all_facts:
         if fact.kind != "exports":
             continue
         values = fact.values
@@ -171,13 +171,13 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
             alias = find_definition(module + own, path, handed)
             if alias is not None:
                 return {(_join_member(to, rest), at) for to, at in handed[alias]}
-    found = set()
+    targets = set()
     for module, first, rest in _split_name(name):
         alias = find_definition(module + ALL, path, handed)
         if alias is not None:
             inner = [(to, at) for to, at in handed[alias] if _includes_name(to, first, at, handed)]
-            found |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
-    return found
+            targets |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
+    return targets
 
 
 def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
@@ -203,12 +203,12 @@ def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
 
     For the re-export of a whole module (`*`), a member is the name within that module.
     """
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for name in names:
         for module, first, rest in _split_name(name):
-            found.setdefault(module + first, []).append(rest)
-            found.setdefault(module + ALL, []).append(first + rest)
-    return found
+            members.setdefault(module + first, []).append(rest)
+            members.setdefault(module + ALL, []).append(first + rest)
+    return members
 
 
 def iter_import_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:

@@ -230,12 +230,12 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     return names, rest
 
 
-def _is_name(token: str, found: re.Match[str], query: str) -> bool:
+def _is_name(token: str, match: re.Match[str], query: str) -> bool:
     """Return whether a word has the shape of a name, or is quoted."""
     if not token or len(token) > _LONGEST:
         return False
-    before = query[max(0, found.start() - 1) : found.start()]
-    after = query[found.end() : found.end() + 1]
+    before = query[max(0, match.start() - 1) : match.start()]
+    after = query[match.end() : match.end() + 1]
     return (before == after and before in {*_QUOTES}) or _NAME.fullmatch(token) is not None
 
 

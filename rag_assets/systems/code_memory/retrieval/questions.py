@@ -67,9 +67,11 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
         if preferred := [name for name in like if name.startswith(first)]:
             like = preferred
             break
-    found = {short: short.lower() for short in map(_shorten_name, like)}
+    candidates = {short: short.lower() for short in map(_shorten_name, like)}
     asked = [whole] if is_name else words
-    return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
+    return sorted(candidates, key=lambda name: (-_rate_similarity(candidates[name], asked), name))[
+        :_SHOWN
+    ]
 
 
 def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
@@ -179,7 +181,7 @@ async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, n
         progress.owner,
         [RankingRequest(part, _ENTRIES_LOOKED_AT, readable) for part in parts],
     )
-    wanted = [Ranking("words", found) for found in rankings]
+    wanted = [Ranking("words", ranking) for ranking in rankings]
     confirmed = await VerifyStep(services).confirm(progress, wanted)
     terms = [len(parse_query_words(part).terms) for part in parts]
     return all(

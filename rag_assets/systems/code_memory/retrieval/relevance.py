@@ -256,20 +256,20 @@ def _read_neighbourhoods(
     edges_at: dict[NodeKey, list[_EdgeAtNode]] = {key: [] for key, _ in wanted}
     files = {file: key for key, file in wanted if file is not None}
     names = dict.fromkeys(name for _, name in (*edges_at, *files))
-    found = view.find_edges_of_names(
+    found_edges = view.find_edges_of_names(
         [*names],
         "both",
         files=[name for _, name in edges_at],
         without=WEAK_RELATIONS,
         most=_MOST_EDGES,
     )
-    if found.cut and len(wanted) > 1:
+    if found_edges.cut and len(wanted) > 1:
         # The edges of one node leave no room for the edges of the others.
         half = len(wanted) // 2
         return _read_neighbourhoods(view, wanted[:half], nodes) | _read_neighbourhoods(
             view, wanted[half:], nodes
         )
-    for edge in found.edges:
+    for edge in found_edges.edges:
         ends = (edge.source, get_stating_node(edge)), (edge.source, edge.target)
         if ends[0] == ends[1]:
             continue
@@ -282,7 +282,9 @@ def _read_neighbourhoods(
         (edge.document_id, edge.position): edge for edges in edges_at.values() for edge, *_ in edges
     }
     known = view.find_end_nodes([*distinct.values()], nodes)
-    return {one: _build_neighbourhood(edges_at[one[0]], known, is_cut=found.cut) for one in wanted}
+    return {
+        one: _build_neighbourhood(edges_at[one[0]], known, is_cut=found_edges.cut) for one in wanted
+    }
 
 
 def _build_neighbourhood(
@@ -438,8 +440,8 @@ class _Spread:
         self, keys: Sequence[NodeKey]
     ) -> tuple[dict[NodeKey, Neighbourhood], dict[NodeKey, NodeKey]]:
         """Return the neighbourhoods of nodes and, by file, the node for which its edges count."""
-        found = self.neighbourhoods.read(self.view, keys, self.nodes)
-        return found, find_defining_files(keys, self.nodes)
+        fresh = self.neighbourhoods.read(self.view, keys, self.nodes)
+        return fresh, find_defining_files(keys, self.nodes)
 
     def _record_stating_document(self, neighbour: Neighbour, score: float) -> None:
         if neighbour.kind in DOCUMENT_RELATIONS:

@@ -153,8 +153,8 @@ class _FileUses:
 
     def has_import_of(self, name: str) -> bool:
         """Return whether an import in this file names `name`."""
-        found = self.names.get(name)
-        return found is not None and any(use.kind == "import" for use in found.uses)
+        uses = self.names.get(name)
+        return uses is not None and any(use.kind == "import" for use in uses.uses)
 
 
 def find_uses_of_nodes(
@@ -166,8 +166,8 @@ def find_uses_of_nodes(
         stated: known relations; uses on the same lines are omitted, and equal calls in one
             definition are certain.
     """
-    found = [one for node in nodes if (one := _build_target(node)) is not None]
-    targets = found[:MOST_TARGETS]
+    sought = [one for node in nodes if (one := _build_target(node)) is not None]
+    targets = sought[:MOST_TARGETS]
     wanted = dict.fromkeys(target.name for target in targets)
     if not wanted:
         return FoundUses()
@@ -175,7 +175,7 @@ def find_uses_of_nodes(
     other_names = [name for name in others if name and name not in wanted]
     rows, is_cut = view.find_name_uses([*wanted], other_names, MOST_ROWS)
     uses = _UseResolver(view, targets, _group_by_file(rows), stated).resolve()
-    return replace(uses, omitted=uses.omitted + len(found) - len(targets) + int(is_cut))
+    return replace(uses, omitted=uses.omitted + len(sought) - len(targets) + int(is_cut))
 
 
 class _UseResolver:
@@ -363,12 +363,12 @@ class _UseResolver:
         methods = [(source, name) for (source, *_), names in several.items() for name in names]
         edges = view.find_implementations(methods, "out") if methods else []
         followed = {(edge.source, edge.stated_of, edge.target) for edge in edges}
-        found = set()
+        implemented = set()
         for key, names in several.items():
             own = {end for source, base, end in followed if source == key[0] and base in names}
             if len(names - own) == 1:
-                found.add(key)
-        return found
+                implemented.add(key)
+        return implemented
 
     def _find_stated_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
         """Return the targets of known relations by place, to rule out other definitions there."""
@@ -386,13 +386,13 @@ class _UseResolver:
             if place.kind != "definition"
             and (within := _find_innermost(self._symbols[file.row.uri], place.line)) is not None
         }
-        found: dict[StatedUse, set[str]] = defaultdict(set)
+        targets_by_place: dict[StatedUse, set[str]] = defaultdict(set)
         for some in batched(sorted(sources), _SOURCES_AT_ONCE) if len(known) > 1 else ():
             for edge in view.find_edges_of_names(some, "out").edges:
                 if edge.target in known:
                     last = _get_last_part(edge.target, edge.uri)
-                    found[edge.uri, edge.line_start, last].add(edge.target)
-        return found
+                    targets_by_place[edge.uri, edge.line_start, last].add(edge.target)
+        return targets_by_place
 
     def _find_scip_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
         """Return the targets that SCIP indexes state, by place; see ELSEWHERE."""
@@ -400,13 +400,13 @@ class _UseResolver:
         names = {target.name for target in self._targets}
         nodes = sorted(known | {target.node.name for target in self._targets})
         nodes += [f"{ELSEWHERE}:{name}" for name in sorted(names)]
-        found: dict[StatedUse, set[str]] = defaultdict(set)
+        targets_by_place: dict[StatedUse, set[str]] = defaultdict(set)
         for some in batched(nodes, _SOURCES_AT_ONCE):
             for edge in view.find_scip_edges(some):
                 name = edge.target.removeprefix(f"{ELSEWHERE}:")
                 last = name if name != edge.target else _get_last_part(name, edge.uri)
-                found[edge.uri, edge.line_start, last].add(edge.target)
-        return found
+                targets_by_place[edge.uri, edge.line_start, last].add(edge.target)
+        return targets_by_place
 
     def _get_rank_key(self, use: Use) -> tuple[int, int, int]:
         """Return a sort key for possible uses; the most likely uses have the smallest keys."""
@@ -455,11 +455,11 @@ def _build_target(node: Node) -> _Target | None:
 
 def _group_by_file(rows: Iterable[FoundNameUses]) -> list[_FileUses]:
     """Return the files of rows in the same order; derived documents are left out."""
-    found: dict[tuple[str, str], _FileUses] = {}
+    files: dict[tuple[str, str], _FileUses] = {}
     for row in rows:
-        file = found.setdefault((row.document_id, row.uri), _FileUses(row))
+        file = files.setdefault((row.document_id, row.uri), _FileUses(row))
         file.names[row.name] = parse_uses(row.places)
-    return [file for file in found.values() if file.language not in {"derived"}]
+    return [file for file in files.values() if file.language not in {"derived"}]
 
 
 def is_within(name: str, holder: str) -> bool:

@@ -230,11 +230,11 @@ class RelationView:
 
         *_, last = written = split_name(name, folded=False)[-2:]
         shorts = dict.fromkeys((".".join(written).lower(), last.lower(), parts[-1]))
-        found = filter_symbols(self.relations.find_by_short_name([*shorts]))
-        if any(split_name(one.name, folded=False)[-1] == last for one in found):
-            return found
-        found += filter_symbols(self.relations.find_by_last_part(last, MOST_SPELLED))
-        return [*dict.fromkeys(found)]
+        definitions = filter_symbols(self.relations.find_by_short_name([*shorts]))
+        if any(split_name(one.name, folded=False)[-1] == last for one in definitions):
+            return definitions
+        definitions += filter_symbols(self.relations.find_by_last_part(last, MOST_SPELLED))
+        return [*dict.fromkeys(definitions)]
 
     def find_files_by_suffix(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
@@ -265,21 +265,21 @@ class RelationView:
 
     def find_scip_edges(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to these nodes that a SCIP index states."""
-        found = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
-        return [one for one in self._filter_permitted(found) if one.how == "scip"]
+        edges = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
+        return [one for one in self._filter_permitted(edges) if one.how == "scip"]
 
     def list_documents(
         self, source_types: Sequence[str], *, only_unscanned: bool = False
     ) -> list[FoundDocument]:
         """Return the documents of these source types; see RelationRows.list_documents."""
-        found = self.relations.list_documents(source_types, only_unscanned=only_unscanned)
-        return self._filter_permitted(found)
+        documents = self.relations.list_documents(source_types, only_unscanned=only_unscanned)
+        return self._filter_permitted(documents)
 
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""
         documents = self._filter_permitted(self.relations.list_first_documents(sources))
-        found = {one.source for one in documents}
-        return [source for source in sources if source in found]
+        readable = {one.source for one in documents}
+        return [source for source in sources if source in readable]
 
     def find_by_parts(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return at most `limit` definitions with a name that contains one of these parts."""
@@ -310,7 +310,7 @@ class RelationView:
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._reexports.list_other_names(nodes) if direction != "out" else []
-        found = self.relations.find_edges(
+        found_edges = self.relations.find_edges(
             [*nodes, *others],
             direction,
             MOST_EDGES if most is None else most,
@@ -319,7 +319,9 @@ class RelationView:
             without=without,
             whole=most is not None,
         )
-        return replace(found, edges=self._resolve_ends(self._filter_permitted(found.edges)))
+        return replace(
+            found_edges, edges=self._resolve_ends(self._filter_permitted(found_edges.edges))
+        )
 
     def find_implementations(
         self, keys: Sequence[NodeKey], direction: Direction
@@ -344,7 +346,7 @@ class RelationView:
         opposite: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
         edges = self.find_edges_of_names(types, opposite[direction], only=_SUBTYPES).edges
         subtypes = Counter((edge.source, edge.target) for edge in edges)
-        found: list[FoundEdge] = []
+        implementations: list[FoundEdge] = []
         for edge in edges:
             if subtypes[edge.source, edge.target] > _MOST_SUBTYPES:
                 continue
@@ -352,19 +354,23 @@ class RelationView:
             known = sides.get(direction, (edge.target, edge.stated_of))
             members = [one for owner in known for one in owners.get((edge.source, owner), ())]
             ends = {one: (edge.target + one, edge.stated_of + one) for one in members}
-            found += (
+            implementations += (
                 edge._replace(kind=IMPLEMENTED_BY, stated_of=method, target=implementation)
                 for method, implementation in ends.values()
             )
-        names = {name for edge in found for name in (edge.stated_of, edge.target)}
+        names = {name for edge in implementations for name in (edge.stated_of, edge.target)}
         defined = {(one.source, one.name) for one in self.find_by_qualified_names(sorted(names))}
-        found = [
+        implementations = [
             edge
-            for edge in found
+            for edge in implementations
             if {(edge.source, edge.stated_of), (edge.source, edge.target)} <= defined
         ]
-        counts = Counter((one.source, one.stated_of) for one in found)
-        return [one for one in found if counts[one.source, one.stated_of] <= MOST_IMPLEMENTATIONS]
+        counts = Counter((one.source, one.stated_of) for one in implementations)
+        return [
+            one
+            for one in implementations
+            if counts[one.source, one.stated_of] <= MOST_IMPLEMENTATIONS
+        ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """Replace names at the ends of edges by the definitions that they clearly mean."""
@@ -383,9 +389,9 @@ class RelationView:
         ends = ((edge, name) for edge in spelled for name in (edge.target, edge.stated_of))
         lookups = {NameLookup.from_edge(edge, name): None for edge, name in ends if name in shorts}
         resolved = {
-            one: find_definition(one.name, one.path, found) if found else None
+            one: find_definition(one.name, one.path, definitions) if definitions else None
             for one in lookups
-            for found in (like[one.source, one.name],)
+            for definitions in (like[one.source, one.name],)
         }
         lost = [lookup for lookup, definition in resolved.items() if definition is None]
         resolved |= self._reexports.find_definitions(lost) if lost else {}
@@ -436,7 +442,7 @@ class RelationView:
         first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
-        found = self.find_edges_of_names(
+        found_edges = self.find_edges_of_names(
             [*names], direction, files=files, only=only, without=without
         )
 
@@ -447,7 +453,7 @@ class RelationView:
                 return edge
             return edge._replace(stated_of=source, target=target)
 
-        return replace(found, edges=[*map(replace_files, found.edges)])
+        return replace(found_edges, edges=[*map(replace_files, found_edges.edges)])
 
     def find_end_nodes(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
@@ -470,8 +476,10 @@ class RelationView:
     def find_files(self, names: Sequence[str]) -> list[Node]:
         """Return the nodes of existing files; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
-        found = self._filter_permitted(self.relations.find_documents(uris)) if uris else []
-        return [build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
+        documents = self._filter_permitted(self.relations.find_documents(uris)) if uris else []
+        return [
+            build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in documents
+        ]
 
     def add_evidence(self, edges: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
         """Return the relations of edges with their evidence; see RelationsChanged."""
@@ -486,15 +494,15 @@ class RelationView:
             for edge, relation in edges
         ]
 
-    def _filter_permitted(self, found: Sequence[_Place]) -> list[_Place]:
-        return [place for place in found if self.policy.permits(self.caller, place)]
+    def _filter_permitted(self, items: Sequence[_Place]) -> list[_Place]:
+        return [place for place in items if self.policy.permits(self.caller, place)]
 
 
 def _split_member(name: str) -> tuple[str, str]:
     """Return the owner of a member, and the member with its separator; "", "" if no owner."""
     for mark in ("::", "."):
-        owner, found, member = name.rpartition(mark)
-        if found and owner and member:
+        owner, separator, member = name.rpartition(mark)
+        if separator and owner and member:
             return owner, mark + member
     return "", ""
 

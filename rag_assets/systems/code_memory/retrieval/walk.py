@@ -239,8 +239,10 @@ class Walker:
         view = self.get_serving_view(tenant_id, caller)
         if view is None:
             return []
-        found = view.find_by_name(name) if name is not None else view.list_definitions([path or ""])
-        return [build_node(one) for one in found if path is None or one.uri == path]
+        definitions = (
+            view.find_by_name(name) if name is not None else view.list_definitions([path or ""])
+        )
+        return [build_node(one) for one in definitions if path is None or one.uri == path]
 
     def walk_from_name(
         self,
@@ -265,10 +267,10 @@ class Walker:
         """
 
         def walk(view: RelationView) -> WalkResult:
-            found = self.walk_in_view(
+            result = self.walk_in_view(
                 view, tenant_id, RelationQuestion(name, kinds, direction), depth=depth
             )
-            return found if direction == "out" else _add_uses(view, found, kinds)
+            return result if direction == "out" else _add_uses(view, result, kinds)
 
         return self.read_with_view(tenant_id, caller, walk) or WalkResult()
 
@@ -315,24 +317,24 @@ class Walker:
             if frontier:
                 frontier = state.follow_edges(frontier)
                 frontier += state.add_implementations(frontier, direction)
-        found = state.build_result()
+        result = state.build_result()
         lacks = [
-            self._describe_missing(tenant_id, view, question, found),
+            self._describe_missing(tenant_id, view, question, result),
             describe_unfollowed_calls(question, state.lost_calls, view),
         ]
-        why = "; ".join(one for one in (found.why, *lacks) if one)
-        return replace(found, complete=not why, why=why or None)
+        why = "; ".join(one for one in (result.why, *lacks) if one)
+        return replace(result, complete=not why, why=why or None)
 
     def _describe_missing(
-        self, tenant_id: str, view: RelationView, question: RelationQuestion, found: WalkResult
+        self, tenant_id: str, view: RelationView, question: RelationQuestion, result: WalkResult
     ) -> str | None:
         """Describe computed routes and tables that an answer may lack; None if there are none."""
-        if not may_lack_relations(question, found.nodes):
+        if not may_lack_relations(question, result.nodes):
             return None
         unresolved = get_code_catalog(self._catalog).derivations.list_unresolved(tenant_id)
         if not any(unresolved.values()):
             return None
-        return describe_unresolved(question, found.nodes, unresolved, view)
+        return describe_unresolved(question, result.nodes, unresolved, view)
 
     def get_serving_view(
         self, tenant_id: str, caller: Caller, *, from_memory: bool = True
@@ -373,22 +375,22 @@ class Walker:
         relations = get_code_catalog(self._catalog).relations
         rows = relations.select_readable(Readable(build.ref.id, build.generation, principals))
         graph = relations.graphs.get(build, moment.state) if from_memory else None
-        found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
-        return RelationView(found, self._policy, caller)
+        relation_reader = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
+        return RelationView(relation_reader, self._policy, caller)
 
 
-def _add_uses(view: RelationView, found: WalkResult, kinds: Sequence[str]) -> WalkResult:
+def _add_uses(view: RelationView, result: WalkResult, kinds: Sequence[str]) -> WalkResult:
     """Return a walk's result extended by the uses of its start nodes that are found by name."""
-    start_nodes = [node for node in found.nodes if node.name in found.start_names]
-    by_name = find_uses_of_nodes(view, start_nodes, stated=found.relations)
+    start_nodes = [node for node in result.nodes if node.name in result.start_names]
+    by_name = find_uses_of_nodes(view, start_nodes, stated=result.relations)
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [use for use in uses if not kinds or use.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted
-    found = replace(found, uses=tuple(uses[:MOST_USES]))
+    result = replace(result, uses=tuple(uses[:MOST_USES]))
     if not left:
-        return found
+        return result
     why = f"at least {format_count(left, 'use')} by name are left out"
-    return replace(found, complete=False, why=f"{found.why}; {why}" if found.why else why)
+    return replace(result, complete=False, why=f"{result.why}; {why}" if result.why else why)
 
 
 class _WalkState:

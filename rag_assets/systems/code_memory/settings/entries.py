@@ -193,9 +193,9 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
 
     The grammar reads an unclosed object as a sequence of tokens and pairs.
     """
-    found: list[tuple[Node, Path]] = []
+    children: list[tuple[Node, Path]] = []
     if error.child_count > _DAMAGED_TOKENS:
-        return found
+        return children
     paths, name, outermost = [base], ITEM, True
     for child in error.children:
         if child.type in {"{", "["}:
@@ -207,8 +207,8 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
         elif child.type == "string":
             name = unquote(tree.get_node_text(child))
         elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
-            found.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
-    return found
+            children.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
+    return children
 
 
 def unquote(token: str) -> str:

@@ -43,7 +43,7 @@ def _list_units(
     Args:
         symbol: returns the name of an entry; by default, its last key.
     """
-    found: list[Unit] = []
+    units: list[Unit] = []
     at = 0
     for entry in entries:
         if entry.start < at or entry.end <= entry.start:
@@ -53,9 +53,9 @@ def _list_units(
             _find_end_with_comma(text, entry.end),
         )
         name = entry.path[-1] if symbol is None else symbol(entry)
-        found.append(Unit(start, end, role, name[:_LONGEST_SYMBOL]))
+        units.append(Unit(start, end, role, name[:_LONGEST_SYMBOL]))
         at = end
-    return found
+    return units
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
@@ -124,7 +124,7 @@ def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEnt
         return []
     base = _read_server_path(entries)
     starts = [entry.start for entry in entries]
-    found = []
+    operations = []
     for index, entry in enumerate(entries):
         top, path, verb = entry.path if len(entry.path) == _DEPTH else ("", "", "")
         is_path = top == "paths" and path.startswith("/") and len(path) <= _LONGEST_PATH
@@ -140,8 +140,8 @@ def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEnt
             "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
         }
         symbol = f"{method} {base}{path}"
-        found.append((entry, Fact("operation", entry.start, entry.end, symbol, values)))
-    return found
+        operations.append((entry, Fact("operation", entry.start, entry.end, symbol, values)))
+    return operations
 
 
 def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
@@ -212,13 +212,13 @@ read_yaml: Final = partial(_read_settings, language="yaml")
 
 def _list_outermost_entries(entries: Sequence[SettingsEntry]) -> list[SettingsEntry]:
     """Return the outermost entries: tables by their header, and keys outside all tables."""
-    found: list[SettingsEntry] = []
+    outermost: list[SettingsEntry] = []
     at = 0
     for entry in entries:
         if entry.start >= at:
-            found.append(entry)
+            outermost.append(entry)
             at = entry.end
-    return found
+    return outermost
 
 
 def _iter_setting_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:

@@ -89,8 +89,8 @@ class ScipFiles:
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
         usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
-        found = {path: facts for path in usual if (facts := _find_facts(self._root / path))}
-        return {**found, **{path: _find_facts(place) for path, place in self._named.items()}}
+        usual_files = {path: facts for path in usual if (facts := _find_facts(self._root / path))}
+        return {**usual_files, **{path: _find_facts(place) for path, place in self._named.items()}}
 
     def read(self, path: str) -> str:
         """Return the text form of an index.
@@ -306,20 +306,22 @@ def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterat
         for *_, symbol, is_definition in document.occurrences:
             if symbol not in parsed:
                 parsed[symbol] = _parse_symbol(symbol)
-            found = parsed[symbol]
-            if is_definition and found is not None and symbol not in numbers:
+            parsed_symbol = parsed[symbol]
+            if is_definition and parsed_symbol is not None and symbol not in numbers:
                 numbers[symbol] = len(numbers)
-                yield f"symbol {quote(found.name)} {quote(found.owner)}".rstrip()
-    own_names = {found.name for symbol in numbers if (found := parsed[symbol]) is not None}
+                yield f"symbol {quote(parsed_symbol.name)} {quote(parsed_symbol.owner)}".rstrip()
+    own_names = {
+        parsed_symbol.name for symbol in numbers if (parsed_symbol := parsed[symbol]) is not None
+    }
     for document in placed:
         yield f"file {quote(document.path)} {document.encoding} {document.text_hash}"
         for line, start, end, symbol, is_definition in sorted(set(document.occurrences)):
-            found = parsed[symbol]
+            parsed_symbol = parsed[symbol]
             if symbol in numbers:
                 mark = " d" if is_definition else ""
                 yield f"{line} {start} {end} {numbers[symbol]}{mark}"
-            elif found is not None and found.name in own_names:
-                yield f"{line} {start} {end} -{quote(found.name)}"
+            elif parsed_symbol is not None and parsed_symbol.name in own_names:
+                yield f"{line} {start} {end} -{quote(parsed_symbol.name)}"
 
 
 def _parse_symbol(symbol: str) -> IndexedSymbol | None:

@@ -244,7 +244,7 @@ def iter_setting_names_in_file(name: str) -> Iterator[str]:
     """
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
-    yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))
+    yield from (OWN_SETTING + local[dot.end() :] for dot in re.finditer(r"\.", local))
     yield OWN_SETTING
 
 
@@ -270,11 +270,11 @@ def list_symbol_spellings(written: str) -> list[str]:
     bare = _RECEIVER.sub(r"\1", written.strip(_QUOTES))
     bare = _CALL.sub("", bare).replace("\\\\", "\\").removesuffix("::class")
     bare = _VARIABLE.sub("", bare).replace("?->", "->").replace("->", "::").lstrip("$")
-    found = [written, bare]
+    spellings = [written, bare]
     if "/" in bare and "." not in bare:
-        found.append(bare.strip("/").replace("/", "\\"))
+        spellings.append(bare.strip("/").replace("/", "\\"))
     joined = bare.replace("_", "").replace("-", "")
-    return [spelling for spelling in dict.fromkeys([*found, joined]) if spelling]
+    return [spelling for spelling in dict.fromkeys([*spellings, joined]) if spelling]
 
 
 def list_table_spellings(written: str) -> list[str]:

@@ -160,16 +160,16 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
         defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):
-        found = list(defined)
-        return found[0] if len(found) == 1 else None
-    found = find_candidates(name, defined)
+        candidates = list(defined)
+        return candidates[0] if len(candidates) == 1 else None
+    candidates = find_candidates(name, defined)
     if name.startswith(SCOPED):
-        return _find_nearest_type(name, path, found)
+        return _find_nearest_type(name, path, candidates)
     mark, name = _split_alias(name)
     is_standard = name.partition(".")[0] in _STANDARD
     if mark == "." and is_standard and get_name_style(path) == "python":
         return None
-    roots = {full.removesuffix(name).rstrip(mark).replace(mark, "/"): full for full in found}
+    roots = {full.removesuffix(name).rstrip(mark).replace(mark, "/"): full for full in candidates}
     near = [root for root in roots if _is_near_root(root, path)]
     return roots[max(near, key=len)] if near else None
 
@@ -190,7 +190,7 @@ def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
     return [full for full in defined if full == name or full.endswith(mark + name)]
 
 
-def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None:
+def _find_nearest_type(name: str, user: str, types: Iterable[str]) -> str | None:
     """Return the type that a name in a definition refers to; None if two are equally near.
 
     A type in a scope around the definition hides all others, as it does for compilers. Otherwise
@@ -200,11 +200,11 @@ def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None
     Args:
         name: the name with the prefix `scoped:`.
         user: the definition that uses it.
-        found: the types whose names end with it.
+        types: the types whose names end with it.
     """
     around, ending = user.split("::"), f"::{name.removeprefix(SCOPED)}"
     nearness: dict[str, tuple[bool, int]] = {}
-    for full in found:
+    for full in types:
         scope = f"::{full}".removesuffix(ending).split("::")[1:]
         shared = len(posixpath.commonprefix([scope, around]))
         if full != user:

@@ -72,11 +72,11 @@ async def show_patterns(visit: Visit) -> Response:
     page = partial(
         administration.list_patterns, record, after=after, limit=_PAGE + 1, pattern_filter=wanted
     )
-    found = await visit.read(page)
-    last = found[_PAGE - 1].id if len(found) > _PAGE else None
+    patterns = await visit.read(page)
+    last = patterns[_PAGE - 1].id if len(patterns) > _PAGE else None
     return visit.html(
         "patterns.html",
-        patterns=[item for item in found[:_PAGE] if merging is None or item.id != merging.id],
+        patterns=[item for item in patterns[:_PAGE] if merging is None or item.id != merging.id],
         following=None if last is None else urlencode(given | {"after": str(last)}),
         wanted=wanted,
         is_filtered=bool(given.keys() - {"order", "merging"}),

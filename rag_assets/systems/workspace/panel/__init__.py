@@ -121,9 +121,9 @@ async def reindex_documents(visit: Visit) -> Response:
             visit, record, problem="No page or database has this id.", code=_UNPROCESSABLE
         )
     if scope == "workspace" and not visit.field("confirmed"):
-        found = await visit.read(lambda: _read_status(visit, record))
-        if found["told"].pending_model is not None:
-            return visit.html("new_model.html", **found)
+        status = await visit.read(lambda: _read_status(visit, record))
+        if status["told"].pending_model is not None:
+            return visit.html("new_model.html", **status)
     catalog = visit.backend.catalog
     try:
         done = await visit.write(lambda: request_reindex(catalog, record.id, wanted, visit.user))
@@ -149,16 +149,16 @@ async def _render_overview(
 
 def _read_status(visit: Visit, record: TenantRecord) -> dict[str, Any]:
     catalog = visit.backend.catalog
-    found = read_status_of_records(catalog, record, readers=None)
+    status = read_status_of_records(catalog, record, readers=None)
     settings = build_settings_response(record)
     build = _find_pending_build(catalog, record)
-    filling = found.backfilled is False and not found.disabled
+    filling = status.backfilled is False and not status.disabled
     return {
-        "told": found,
+        "told": status,
         "settings": settings,
         "build": build,
         "filling": filling,
-        "moves": not found.disabled and bool(found.queue_depth or build or filling),
+        "moves": not status.disabled and bool(status.queue_depth or build or filling),
         "duration": duration,
     }
 
@@ -190,7 +190,7 @@ async def show_warnings(visit: Visit) -> Response:
     before = (
         int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
     )
-    found = await visit.read(
+    warnings = await visit.read(
         partial(
             visit.backend.catalog.events.page,
             record.id,
@@ -200,8 +200,8 @@ async def show_warnings(visit: Visit) -> Response:
             readers=visit.caller.principals,
         )
     )
-    following = found[PAGE - 1].id if len(found) > PAGE else None
-    return visit.html("warnings.html", warnings=found[:PAGE], following=following)
+    following = warnings[PAGE - 1].id if len(warnings) > PAGE else None
+    return visit.html("warnings.html", warnings=warnings[:PAGE], following=following)
 
 
 _FIELDS: Final = (
@@ -314,12 +314,12 @@ async def show_records(visit: Visit) -> Response:
         page_uuid=get_query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
-    found = await visit.read(partial(_read_record_page, visit, record, chosen))
-    shown = found[:PAGE]
+    states = await visit.read(partial(_read_record_page, visit, record, chosen))
+    shown = states[:PAGE]
     return visit.html(
         "records.html",
         records=shown,
-        following=_build_next_parameters(chosen, shown[-1]) if len(found) > PAGE else None,
+        following=_build_next_parameters(chosen, shown[-1]) if len(states) > PAGE else None,
         chosen=chosen,
         statuses=get_args(RecordStatus),
         types=tuple(type_ for type_ in BODIES if type_ != "block"),
@@ -337,7 +337,7 @@ async def show_record(visit: Visit) -> Response:
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
         backend, tenant_id = visit.backend, record.id
-        found = read_record_status(
+        whereabouts = read_record_status(
             backend.reader,
             tenant_id,
             visit.caller,
@@ -347,15 +347,15 @@ async def show_record(visit: Visit) -> Response:
         )
         principals = backend.reader.policy.principals(visit.caller)
         states = backend.catalog.record_states
-        return states.find(tenant_id, document_id, principals, scope=scope), found
+        return states.find(tenant_id, document_id, principals, scope=scope), whereabouts
 
-    state, found = await visit.read(read)
+    state, whereabouts = await visit.read(read)
     if state is None:
         raise UnknownDocument(
             "the workspace has no record with this id",
             hint="choose a record from the list of records",
         )
-    return visit.html("record.html", state=state, found=found, remedy=_find_remedy)
+    return visit.html("record.html", state=state, found=whereabouts, remedy=_find_remedy)
 
 
 def _read_record_page(
@@ -410,8 +410,8 @@ async def show_tree(visit: Visit) -> Response:
     after = get_query_text(visit, "after") or None
     names = [name.strip() for name in get_query_text(visit, "who").split(",")]
     who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
-    found = await visit.read(partial(_build_page_view, visit, record, uuid, after, who))
-    return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
+    page_view = await visit.read(partial(_build_page_view, visit, record, uuid, after, who))
+    return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **page_view)
 
 
 async def list_unplaced_pages(visit: Visit) -> Response:
@@ -421,12 +421,12 @@ async def list_unplaced_pages(visit: Visit) -> Response:
     after = get_query_text(visit, "after") or None
 
     def read() -> tuple[list[Any], dict[str, str]]:
-        found = lists.list_unplaced(record.id, after=after, limit=PAGE + 1)
-        return found, _read_titles(visit, [one.page.uuid for one in found])
+        pages = lists.list_unplaced(record.id, after=after, limit=PAGE + 1)
+        return pages, _read_titles(visit, [one.page.uuid for one in pages])
 
-    found, titles = await visit.read(read)
+    pages, titles = await visit.read(read)
     return visit.html(
-        "unplaced.html", pages=found[:PAGE], following=_find_next_uuid(found), titles=titles
+        "unplaced.html", pages=pages[:PAGE], following=_find_next_uuid(pages), titles=titles
     )
 
 
@@ -482,8 +482,8 @@ def _read_titles(visit: Visit, uuids: list[str]) -> dict[str, str]:
     return lists.read_titles(visit.tenant_id, uuids, principals)
 
 
-def _find_next_uuid(found: list[Any]) -> str | None:
-    return found[PAGE - 1].page.uuid if len(found) > PAGE else None
+def _find_next_uuid(pages: list[Any]) -> str | None:
+    return pages[PAGE - 1].page.uuid if len(pages) > PAGE else None
 
 
 PANEL = SystemPanel(

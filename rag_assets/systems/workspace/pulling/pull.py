@@ -197,14 +197,14 @@ def get_pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConf
     Raises:
         UnknownSource: no source matches.
     """
-    found = [source for source in tenant.sources if isinstance(source, SqlConfig)]
-    chosen = [source for source in found if named in {None, source.name}]
+    sql_sources = [source for source in tenant.sources if isinstance(source, SqlConfig)]
+    chosen = [source for source in sql_sources if named in {None, source.name}]
     if not chosen:
         which = "no source of type sql" if named is None else f"no source {named!r} of type sql"
         raise UnknownSource(
             f"tenant {tenant.id!r} has {which}",
             hint="use one of its sources of type sql:"
-            f" {', '.join(source.name for source in found) or 'none'}",
+            f" {', '.join(source.name for source in sql_sources) or 'none'}",
         )
     return chosen
 
@@ -230,15 +230,15 @@ def find_due_tenants(
         names = _list_source_names(record)
         if any((record.id, name) in pulled for name in names):
             continue
-        found = [states.get((record.id, name)) for name in names]
-        since = [_compute_due_time(state) for state in found if is_due(state, now)]
+        source_states = [states.get((record.id, name)) for name in names]
+        since = [_compute_due_time(state) for state in source_states if is_due(state, now)]
         if since:
             takes_long = any(
                 state is None
                 or state.seconds is None
                 or state.failures
                 or state.seconds > _SLOW_SECONDS
-                for state in found
+                for state in source_states
             )
             (slow if takes_long else quick)[record.id] = min(since)
     # Ordered by waiting time, so that tenants that are always due do not starve the others.
@@ -381,17 +381,19 @@ def _read_manifest_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
         yield ManifestLine(source_type, source_id, at, is_part=is_part)
 
 
-def _find_differing_types(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
+def _find_differing_types(
+    follower: Follower, comparison: ManifestComparison
+) -> tuple[RecordType, ...]:
     """Return the types with a row that differs from its record and was not set aside.
 
     The rows of these types must be read again.
     """
     pulled = [type_ for type_ in TYPES if type_ in follower.config.queries]
-    if max(found.counts["missing"], found.counts["stale"]) > NAMED:
+    if max(comparison.counts["missing"], comparison.counts["stale"]) > NAMED:
         return tuple(pulled)
     differing = {
         compute_row_key(source_type, source_id): source_type
-        for source_type, source_id, difference in found.named
+        for source_type, source_id, difference in comparison.named
         if difference != "extra"
     }
     aside = follower.set_aside_rows.find(follower.puller.ref, follower.config.name, [*differing])

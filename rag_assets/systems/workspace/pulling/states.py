@@ -108,12 +108,12 @@ class PullStates(CatalogQueries):
         new = upsert(pulled_sources).values(tenant=ref.id, source=config.name)
         with self._database.begin_tenant(ref) as connection:
             connection.execute(new.on_conflict_do_nothing())
-            found = {row.source_type: row for row in connection.execute(query)}
+            rows_by_type = {row.source_type: row for row in connection.execute(query)}
         return {
-            source_type: found[source_type].watermark
+            source_type: rows_by_type[source_type].watermark
             for source_type in config.queries
-            if source_type in found
-            and found[source_type].query_key == config.compute_query_key(source_type)
+            if source_type in rows_by_type
+            and rows_by_type[source_type].query_key == config.compute_query_key(source_type)
         }
 
     def record_batch(

@@ -65,17 +65,17 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
     """Return the branches of a conditional, a `match` or `??`; empty for any other expression."""
     if node.type == "conditional_expression":
         chosen = node.child_by_field_name("body") or node.child_by_field_name("condition")
-        found = [chosen, node.child_by_field_name("alternative")]
+        branches = [chosen, node.child_by_field_name("alternative")]
     elif node.type in {"binary_expression", "augmented_assignment_expression"}:
         sides = [node.child_by_field_name(one) for one in ("left", "right")]
-        found = sides if operator in {"??", "??="} else []
+        branches = sides if operator in {"??", "??="} else []
     elif node.type == "match_expression":
         block = node.child_by_field_name("body")
         arms = block.named_children if block is not None else ()
-        found = [arm.child_by_field_name("return_expression") for arm in arms]
+        branches = [arm.child_by_field_name("return_expression") for arm in arms]
     else:
         return ()
-    return [branch for branch in found if branch is not None]
+    return [branch for branch in branches if branch is not None]
 
 
 def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
@@ -97,22 +97,22 @@ def list_classes(kind: str) -> Origins:
 
 def combine_origins(several: Iterable[Origins]) -> Origins:
     """Return the union of several origins; None if any are unknown or if there are too many."""
-    found: dict[str, None] = {}
+    combined: dict[str, None] = {}
     for origins in several:
         if origins is None:
             return None
-        found |= dict.fromkeys(origins)
-    return tuple(found) if len(found) <= _MOST_ORIGINS else None
+        combined |= dict.fromkeys(origins)
+    return tuple(combined) if len(combined) <= _MOST_ORIGINS else None
 
 
 def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
     """Return origins with further steps appended; None if any of them becomes too long."""
     if start is None or not steps:
         return start
-    found = tuple(THEN.join((origin, *steps)) for origin in start)
-    longest = max((origin.count(THEN) for origin in found), default=0)
-    size = max(map(len, found), default=0)
-    return found if longest <= MOST_STEPS and size <= _MOST_CHARACTERS else None
+    extended = tuple(THEN.join((origin, *steps)) for origin in start)
+    longest = max((origin.count(THEN) for origin in extended), default=0)
+    size = max(map(len, extended), default=0)
+    return extended if longest <= MOST_STEPS and size <= _MOST_CHARACTERS else None
 
 
 _DEEPEST: Final = 12
@@ -282,8 +282,8 @@ class OriginFinder:
             return declared
         several: list[Origins] = [declared] if name in self._declared_origins else []
         for value, step in self._variable_values.get(name, ()):
-            found = self.find(value, depth + 1) if value is not None else None
-            several.append(append_steps(found, [step] if step else []))
+            value_origins = self.find(value, depth + 1) if value is not None else None
+            several.append(append_steps(value_origins, [step] if step else []))
         if declared:
             # Parameters are seldom reassigned to objects of other classes.
             return combine_origins(origins for origins in several if origins is not None)
@@ -296,14 +296,14 @@ class OriginFinder:
         The keys are names as written: `$name`, `$this->name`. None means that no class is declared.
         """
         notes = read_noted_parameters(self._source, self._method)
-        found: dict[str, Origins] = {
+        declared: dict[str, Origins] = {
             f"${parameter.name}": list_classes(parameter.type) or notes.get(f"${parameter.name}")
             for parameter in self._method.parameters
         }
         for one in self._around.properties if self._around is not None else ():
             if kinds := list_classes(one.type):
-                found[f"$this->{one.name}"] = kinds
-        return found
+                declared[f"$this->{one.name}"] = kinds
+        return declared
 
     @cached_property
     def _known_properties(self) -> frozenset[str]:
@@ -318,12 +318,12 @@ class OriginFinder:
         A value is the assigned expression (None if it is unknown) and the step from it to the
         value: the element step in a loop, else "".
         """
-        found: dict[str, list[tuple[Node | None, str]]] = {}
+        values_by_name: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
         for node in tree.find_nodes(_CHANGES | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
                 for name, value in self._iter_closure_parameters(node):
-                    found.setdefault(name, []).append((value, ELEMENT))
+                    values_by_name.setdefault(name, []).append((value, ELEMENT))
                 continue
             if node.type == "foreach_statement":
                 value, target = get_loop_parts(node)
@@ -334,11 +334,11 @@ class OriginFinder:
             if target is None:
                 continue
             if target.type in {"variable_name", *_ACCESSES}:
-                found.setdefault(tree.get_node_text(target), []).append((value, step))
+                values_by_name.setdefault(tree.get_node_text(target), []).append((value, step))
             elif target.type in {"list_literal", "array_creation_expression"}:
                 for inner in tree.find_nodes(frozenset({"variable_name"}), target):
-                    found.setdefault(tree.get_node_text(inner), []).append((None, ""))
-        return found
+                    values_by_name.setdefault(tree.get_node_text(inner), []).append((None, ""))
+        return values_by_name
 
     def _iter_closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
         """Yield a closure's parameters, each with the collection whose elements it gets, or None.
@@ -371,7 +371,7 @@ def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder
     """Return the origins of a method's return value; None if any returned value is computed."""
     if method.body is None:
         return None
-    inner_end, found = -1, list[Origins]()
+    inner_end, return_origins = -1, list[Origins]()
     for node in source.tree.find_nodes(
         CLOSURES | {"return_statement", "anonymous_class"}, method.body
     ):
@@ -380,8 +380,8 @@ def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder
         if node.type != "return_statement":
             inner_end = node.end_byte
         elif node.named_children:
-            found.append(finder.find(node.named_children[0]))
-    return combine_origins(found)
+            return_origins.append(finder.find(node.named_children[0]))
+    return combine_origins(return_origins)
 
 
 _OF_FRAMEWORK: Final = "Illuminate\\"
@@ -429,7 +429,7 @@ class OriginFinders:
     def _find_property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
         """Return the origins of each property to which all methods assign the same origins."""
         if around.name not in self._property_origins:
-            found: dict[str, set[Origins]] = {}
+            origins_by_property: dict[str, set[Origins]] = {}
             for method in around.methods:
                 if _SETS.search(self._source.tree.get_node_text(method.body)) is None:
                     continue
@@ -437,9 +437,11 @@ class OriginFinders:
                     OriginFinder(self._source, method, around).find_assigned_origins().items()
                 ):
                     if origins != ():
-                        found.setdefault(name, set()).add(origins)
+                        origins_by_property.setdefault(name, set()).add(origins)
             self._property_origins[around.name] = {
-                name: next(iter(several)) for name, several in found.items() if len(several) == 1
+                name: next(iter(several))
+                for name, several in origins_by_property.items()
+                if len(several) == 1
             }
         return self._property_origins[around.name]
 

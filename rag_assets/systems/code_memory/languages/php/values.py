@@ -132,13 +132,13 @@ def _read_encapsed_string(tree: SyntaxTree, node: Node, constants: Constants, de
     return "".join(parts)
 
 
-def _unescape(found: re.Match[str]) -> str:
-    if found[1] or found[2]:
-        code = int(found[1] or found[2], 16)
-        return chr(code) if code <= _LARGEST else found[0]
-    if found[3]:
-        return chr(int(found[3], 8) & 0xFF)
-    return _ESCAPES.get(found[4], found[0])
+def _unescape(match: re.Match[str]) -> str:
+    if match[1] or match[2]:
+        code = int(match[1] or match[2], 16)
+        return chr(code) if code <= _LARGEST else match[0]
+    if match[3]:
+        return chr(int(match[3], 8) & 0xFF)
+    return _ESCAPES.get(match[4], match[0])
 
 
 def _read_heredoc(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:

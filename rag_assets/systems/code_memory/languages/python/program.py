@@ -259,20 +259,20 @@ class PythonProgram:
 
     def list_ancestry(self, name: str) -> list[str]:
         """Return the names of a class and all its ancestors, nearest first."""
-        found: list[str] = []
+        ancestry: list[str] = []
         entered: set[str] = set()
         todo = [(self.resolve_name(name), False)]
         while todo and len(entered) < _ANCESTORS:
             at, left = todo.pop()
             if left:
-                found.append(at)
+                ancestry.append(at)
             elif at not in entered:
                 entered.add(at)
                 todo.append((at, True))
                 # A shared ancestor comes after all its subclasses: reverse post-order.
                 todo.extend((base, False) for base in self._resolve_bases(at))
         # Beyond _ANCESTORS, the classes entered last are left out.
-        return [*(at for at, left in todo if left), *reversed(found)]
+        return [*(at for at, left in todo if left), *reversed(ancestry)]
 
     def iter_lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""

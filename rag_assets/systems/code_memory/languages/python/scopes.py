@@ -68,9 +68,9 @@ class Scopes:
         while at is not None and steps < _DEEPEST:
             # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
-                found = self._find_local_meanings(at).get(name)
-                if found is not None:
-                    return found
+                meaning = self._find_local_meanings(at).get(name)
+                if meaning is not None:
+                    return meaning
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
@@ -167,8 +167,8 @@ class Scopes:
             for node in statement.named_children:
                 type_ = node.child_by_field_name("type")
                 if node.type == "assignment" and type_ is not None:
-                    found = self._find_class_in_annotation(type_, definition.within)
-                    yield self._source.tree.get_field_text(node, "left"), found
+                    class_name = self._find_class_in_annotation(type_, definition.within)
+                    yield self._source.tree.get_field_text(node, "left"), class_name
 
     def _find_local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
@@ -176,16 +176,16 @@ class Scopes:
             self._bind_names(definition, self._local[definition])
         return self._local[definition]
 
-    def _bind_names(self, definition: PythonDefinition, found: dict[str, Meaning]) -> None:
+    def _bind_names(self, definition: PythonDefinition, meanings: dict[str, Meaning]) -> None:
         for imported in definition.imports:
-            found[imported.alias] = Meaning(imported.reference)
+            meanings[imported.alias] = Meaning(imported.reference)
         for member in definition.members:
-            found[member.name] = Meaning(f":{member.symbol}")
+            meanings[member.name] = Meaning(f":{member.symbol}")
         if definition.sort != "class":
             parameters = self._iter_parameter_meanings(definition)
             for name, meaning in [*parameters, *self._iter_assigned_names(definition)]:
-                is_same = found.get(name, meaning) == meaning
-                found[name] = meaning if is_same else _UNKNOWN
+                is_same = meanings.get(name, meaning) == meaning
+                meanings[name] = meaning if is_same else _UNKNOWN
 
     def _iter_parameter_meanings(
         self, definition: PythonDefinition

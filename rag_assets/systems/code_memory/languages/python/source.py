@@ -204,13 +204,13 @@ class PythonSource:
     @cached_property
     def names(self) -> dict[str, str]:
         """Return the reference of each name that a top-level definition or import binds."""
-        found: dict[str, str] = {}
+        references: dict[str, str] = {}
         for definition in self.definitions:
             if definition.within is None:
-                found.setdefault(definition.name, f":{definition.name}")
+                references.setdefault(definition.name, f":{definition.name}")
         for imported in self.imports:
-            found.setdefault(imported.alias, imported.reference)
-        return found
+            references.setdefault(imported.alias, imported.reference)
+        return references
 
     @property
     def outermost(self) -> Iterator[PythonDefinition]:

@@ -51,11 +51,11 @@ class _ClassPart:
 
 def list_units(source: PythonSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
-    found: list[Unit] = []
+    units: list[Unit] = []
     for definition in source.outermost:
-        found += _iter_definition_units(source, definition, 0)
-    found += _iter_statement_units(source)
-    return add_rest_units(source.text, _drop_nested_units(found))
+        units += _iter_definition_units(source, definition, 0)
+    units += _iter_statement_units(source)
+    return add_rest_units(source.text, _drop_nested_units(units))
 
 
 def _iter_definition_units(
@@ -226,14 +226,14 @@ def _build_unit(
 
 def _read_signature(source: PythonSource, node: Node) -> str:
     """Return the declaration without its body, in one line."""
-    found = node.child_by_field_name("definition") or node
-    body = found.child_by_field_name("body")
-    end = source.tree.end(found) if body is None else source.tree.start(body)
+    definition = node.child_by_field_name("definition") or node
+    body = definition.child_by_field_name("body")
+    end = source.tree.end(definition) if body is None else source.tree.start(body)
     # A comment may stand between the declaration and its body.
-    comment = next((n for n in found.children if is_comment(n)), None)
+    comment = next((n for n in definition.children if is_comment(n)), None)
     if comment is not None and source.tree.start(comment) < end:
         end = source.tree.start(comment)
-    return " ".join(source.text[source.tree.start(found) : end].split()).rstrip(":")
+    return " ".join(source.text[source.tree.start(definition) : end].split()).rstrip(":")
 
 
 def _list_statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
@@ -247,13 +247,13 @@ def _list_statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
 
 def _drop_nested_units(units: list[Unit]) -> list[Unit]:
     """Return units without overlaps; a unit within another unit is left out."""
-    found: list[Unit] = []
+    kept: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
-        if not found or unit.start >= found[-1].end:
-            found.append(unit)
-        elif unit.end > found[-1].end:
-            found.append(replace(unit, start=found[-1].end))
-    return found
+        if not kept or unit.start >= kept[-1].end:
+            kept.append(unit)
+        elif unit.end > kept[-1].end:
+            kept.append(replace(unit, start=kept[-1].end))
+    return kept
 
 
 _ENDS = frozenset(

@@ -246,13 +246,13 @@ class WalkStep(TrustedStep):
                 if question.is_bare
                 else ([], [])
             )
-            found, are_known = await run_sync(
+            flow, are_known = await run_sync(
                 partial(find_related_nodes, view, neighbourhoods, search.tenant, question)
             )
-            chosen = _select_answers(found, question) if are_known else None
+            chosen = _select_answers(flow, question) if are_known else None
             leading = await self._find_leading_candidates(*exact, progress)
             related = await find_place_entries(
-                self._services, progress, list_related_places(chosen or found)
+                self._services, progress, list_related_places(chosen or flow)
             )
             candidates = [*{one.id: one for one in (*leading, *related)}.values()]
         if not candidates:
@@ -261,11 +261,11 @@ class WalkStep(TrustedStep):
         walked = WalkResult(
             # If the request sets a threshold, it applies to these hits too.
             ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
-            paths=tuple(one.path for one in found.nodes if len(one.path) > 1),
+            paths=tuple(one.path for one in flow.nodes if len(one.path) > 1),
             alone=chosen is not None and request.mode is None and request.min_score is None,
             leading=tuple(one.id for one in leading),
         )
-        start = list_start_places(found)
+        start = list_start_places(flow)
         named = [
             candidate
             for candidate in candidates
@@ -352,10 +352,10 @@ def find_related_nodes(
     nodes = {key: node for named in by_name for key, node in named.items()}
     start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(start_nodes, 1.0)
-    found = flow_from_names(
+    flow = flow_from_names(
         view, neighbourhoods, seeds, start_nodes, depth=USUAL_STEPS, wanted=question.wanted_types
     )
-    return found, all(by_name)
+    return flow, all(by_name)
 
 
 def _find_exact_places(
@@ -404,15 +404,15 @@ def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool,
 
 def _find_nodes(view: RelationView, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     """Return the nodes with a name; for the name of a file, the definitions in the file."""
-    found = view.find_by_name(name)
-    if not found and "/" in name:
+    definitions = view.find_by_name(name)
+    if not definitions and "/" in name:
         uris = [name, *(build_uri(source.name, name.lstrip("/")) for source in tenant.sources)]
-        found = view.list_definitions(uris)
-    found = found or view.find_by_suffix(name)
-    return {(one.source, one.name): build_node(one) for one in found}
+        definitions = view.list_definitions(uris)
+    definitions = definitions or view.find_by_suffix(name)
+    return {(one.source, one.name): build_node(one) for one in definitions}
 
 
-def _select_answers(found: Flow, question: QuestionNames) -> Flow | None:
+def _select_answers(flow: Flow, question: QuestionNames) -> Flow | None:
     """Return the part of a walk that answers a question about relations; None if there is none.
 
     Kept are nodes that are relevant enough and have a source type that the question asks for. A
@@ -420,14 +420,14 @@ def _select_answers(found: Flow, question: QuestionNames) -> Flow | None:
     answer.
     """
     if not question.is_relational or not question.wanted_types:
-        return found if question.is_relational else None
+        return flow if question.is_relational else None
     kept = tuple(
         one
-        for one in found.nodes
+        for one in flow.nodes
         if len(one.path) == 1
         or (
             one.node.source_type in question.wanted_types
             and (len(one.path) == _DIRECT_PATH_LENGTH or one.score >= _MIN_INDIRECT_SCORE)
         )
     )
-    return replace(found, nodes=kept) if any(len(one.path) > 1 for one in kept) else None
+    return replace(flow, nodes=kept) if any(len(one.path) > 1 for one in kept) else None

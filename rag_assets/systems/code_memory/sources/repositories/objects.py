@@ -225,8 +225,8 @@ class Objects:
         def read_header() -> tuple[ObjectKind | None, int]:
             if oid in self._loose.ids:
                 return self._loose.read_header(oid)
-            found, size = self._open_packs().read_header(oid)
-            return _KINDS.get(int(found)), int(size)
+            kind_number, size = self._open_packs().read_header(oid)
+            return _KINDS.get(int(kind_number)), int(size)
 
         return self._read_with_retry(oid, kind, read_header)
 

@@ -278,8 +278,10 @@ class Worktree:
             return StoredContent(content, committed.oid, is_certain=True)
         if facts is None:
             return None
-        found = read_unchanged(self._root, file.path, facts, max_bytes)
-        return None if found is None else self._stored.convert(file.path, found, committed)
+        raw_content = read_unchanged(self._root, file.path, facts, max_bytes)
+        return (
+            None if raw_content is None else self._stored.convert(file.path, raw_content, committed)
+        )
 
     def get_size(self, file: WorktreeFile) -> int:
         """Return the size in bytes of a file's content, without reading the file."""
