@@ -31,11 +31,14 @@ def build_verdict(quality: QualityVerdict, tenant_id: str) -> Verdict:
         passed=quality.outcome == "pass",
         description=f"{quality.description}{command if failed else ''}",
         compared=(
-            *(Compared(f"{one.measure}, at least", one.least, one.new) for one in quality.guarded),
+            *(
+                Compared(f"{measure.measure}, at least", measure.least, measure.new)
+                for measure in quality.guarded
+            ),
             Compared("judged questions asked, at least", quality.least, quality.questions),
         ),
         columns=("question answered worse", "nDCG@10 of the serving build", "of the new build"),
-        offenders=tuple((one.question, one.serving, one.new) for one in quality.worse),
+        offenders=tuple((judged.question, judged.serving, judged.new) for judged in quality.worse),
         severity=severity,
         notes={"questions left out": len(quality.apart)} if quality.apart else {},
     )

@@ -68,7 +68,7 @@ def serve(
     require_authentication(host, settings.jwt, session.catalog)
     warning = find_cleartext_warning(host, settings.cleartext)
     with ExitStack() as exit_stack:
-        listeners = [[one] for one in open_sockets(host, port, settings.workers)]
+        listeners = [[listener] for listener in open_sockets(host, port, settings.workers)]
         for [listener] in listeners:
             exit_stack.enter_context(listener)
         if settings.jwt is None:

@@ -168,16 +168,18 @@ class _CommandTree:
             )
         pending = [_CommandHelp(self._command_words, text, depth)]
         while pending:
-            one = pending.pop()
-            command = " ".join(one.command_words)
-            if is_docutils(one.text):
-                markdown = drop_name_section_if_empty(convert_roff_to_markdown(one.text))
+            page_help = pending.pop()
+            command = " ".join(page_help.command_words)
+            if is_docutils(page_help.text):
+                markdown = drop_name_section_if_empty(convert_roff_to_markdown(page_help.text))
                 page = CommandPage(command, self._version, markdown)
             else:
-                page = build_page_from_help(command, self._version, one.text, one.summary)
+                page = build_page_from_help(
+                    command, self._version, page_help.text, page_help.summary
+                )
             yield drop_repeated_sections(page, self._section_owners)
-            if one.levels > 0:
-                pending += reversed(list(self._read_subcommands(one)))
+            if page_help.levels > 0:
+                pending += reversed(list(self._read_subcommands(page_help)))
 
     def _read_subcommands(self, parent: _CommandHelp) -> Iterator[_CommandHelp]:
         if is_docutils(parent.text):

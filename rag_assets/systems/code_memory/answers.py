@@ -109,7 +109,7 @@ class CodeAnswers:
         notes: list[str] = []
         for name, walk in zip(names, walks, strict=True):
             lines += [*self._formatter.format_tree(walk, name), ""]
-            tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
+            tables = [node.name for node in walk.nodes if node.name.startswith(TABLE)]
             changes = self.compute_walks(tables, kinds=_MIGRATIONS, direction="in")
             for table, change in zip(tables, changes, strict=True):
                 if change.relations:
@@ -155,15 +155,15 @@ class CodeAnswers:
         relations = dict.fromkeys(relation for walk in walks for relation in walk.relations)
         members = _add_members(resolver.view, start_nodes)
         uses = find_uses_of_nodes(resolver.view, members, stated=relations)
-        if symbol and all(one.startswith((ENV, PACKAGE)) for one in names):
+        if symbol and all(name.startswith((ENV, PACKAGE)) for name in names):
             uses = find_uses_of_word(resolver.view, _get_last_name(symbol))
-            stated = {(one.uri, one.line_start) for one in relations}
+            stated = {(relation.uri, relation.line_start) for relation in relations}
             uses = replace(
                 uses, possible=tuple(o for o in uses.possible if (o.uri, o.line) not in stated)
             )
-        relations |= dict.fromkeys(one.relation for one in uses.certain)
-        outside = [one for one in relations if not _is_internal(one, start_nodes)]
-        possible = [one for one in uses.possible if not _is_internal(one.relation, start_nodes)]
+        relations |= dict.fromkeys(use.relation for use in uses.certain)
+        outside = [relation for relation in relations if not _is_internal(relation, start_nodes)]
+        possible = [use for use in uses.possible if not _is_internal(use.relation, start_nodes)]
         if not outside and not possible:
             is_known = any(walk.nodes for walk in walks)
             return self._explain_unknown(resolver, name, walks, is_known=is_known)
@@ -204,7 +204,7 @@ class CodeAnswers:
         names = [name for symbol in symbols for name in resolver.find_start_names(symbol)]
         names += [name for path in paths for name in resolver.find_names_in_file(path)]
         if route:
-            names += [one.name for one in resolver.find_routes(route)]
+            names += [node.name for node in resolver.find_routes(route)]
         walks = self.compute_walks(names, direction="in", depth=MOST_STEPS)
         notes = _list_gap_notes(walks)
         dependents = _Dependents(self, names, walks)
@@ -217,7 +217,7 @@ class CodeAnswers:
             return explained if only_tests else "\n".join([explained, *notes])
         if only_tests:
             lines = [*self._formatter.format_tests(nodes, dependents.relations)]
-            in_tests = (one for one in uses.possible if is_test(parse_path(one.uri)))
+            in_tests = (use for use in uses.possible if is_test(parse_path(use.uri)))
             uses = replace(uses, possible=tuple(in_tests))
             counted = format_count(sum(line.startswith(" ") for line in lines), "test")
         else:
@@ -317,7 +317,10 @@ class CodeAnswers:
 
         def walk(view: RelationView) -> list[WalkResult]:
             questions = (RelationQuestion(name, kinds, direction) for name in names)
-            return [walker.walk_in_view(view, tenant_id, one, depth=depth) for one in questions]
+            return [
+                walker.walk_in_view(view, tenant_id, question, depth=depth)
+                for question in questions
+            ]
 
         walks = walker.read_with_view(tenant_id, self.caller, walk) if names else None
         return walks or [WalkResult() for _ in names]
@@ -438,20 +441,20 @@ class _Dependents:
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
             frontier = []
-            for one in uses.certain:
-                self.relations.append(one.relation)
-                key = one.repository, one.source
+            for use in uses.certain:
+                self.relations.append(use.relation)
+                key = use.repository, use.source
                 if key in self._found or key in self.start_keys:
                     continue
                 if len(self._found) >= MOST_NODES:
                     omitted += 1
                     continue
-                known_path = self._found.get((owners[one.target], one.target))
-                before = (one.target,) if known_path is None else known_path[1]
-                if one.within is None:
-                    node = build_file_node(one.source, one.repository)
+                known_path = self._found.get((owners[use.target], use.target))
+                before = (use.target,) if known_path is None else known_path[1]
+                if use.within is None:
+                    node = build_file_node(use.source, use.repository)
                 else:
-                    node = build_node(one.within)
+                    node = build_node(use.within)
                     frontier.append(node)
                 self._found[key] = node, (*before, node.name)
             self._add_callers(frontier)
@@ -533,7 +536,13 @@ def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
     members = (
-        [one for one in view.list_definitions(uris) if one.name.startswith(names)] if names else []
+        [
+            definition
+            for definition in view.list_definitions(uris)
+            if definition.name.startswith(names)
+        ]
+        if names
+        else []
     )
     for member in members:
         nodes_by_key.setdefault((member.source, member.name), build_node(member))
@@ -559,7 +568,11 @@ def _iter_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> 
     """Yield a line for each route, because the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         keys = (name, "routes_to"), (name, "calls")
-        runs = [one.target for one in walk.relations if (one.source, one.kind) in keys]
+        runs = [
+            relation.target
+            for relation in walk.relations
+            if (relation.source, relation.kind) in keys
+        ]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(format_name, runs))}".rstrip()
 
 

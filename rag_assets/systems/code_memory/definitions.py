@@ -53,12 +53,14 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     code = get_code_catalog(ctx.catalog)
     every = code.relation_rows.count_relations(ctx.ref.id, serving.number)
     # Edges to other packages lead to no definition, and are never shown.
-    counts = [one for one in every if one[0] != ELSEWHERE]
+    counts = [row for row in every if row[0] != ELSEWHERE]
     total = sum(edges for _, edges, _ in counts)
-    resolved = sum(one for *_, one in counts)
-    rows = [(kind, edges, round(one / edges, 4)) for kind, edges, one in counts]
+    resolved = sum(resolved_edges for *_, resolved_edges in counts)
+    rows = [
+        (kind, edges, round(resolved_edges / edges, 4)) for kind, edges, resolved_edges in counts
+    ]
     unresolved = code.derivations.list_unresolved(ctx.ref.id)
-    statements = [one for of_source in unresolved.values() for one in of_source]
+    statements = [statement for of_source in unresolved.values() for statement in of_source]
     lines = [statement.description for statement in statements if statement.about != INDEXES]
     indexes = [statement.description for statement in statements if statement.about == INDEXES]
     return relations.materialization(

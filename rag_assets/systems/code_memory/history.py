@@ -204,7 +204,7 @@ class HistoryWalk:
         import pygit2
 
         objects = self._repository.objects
-        if any(objects.read_size(one, "blob") > _LARGEST_COMPARED_BYTES for one in (former, blob)):
+        if any(objects.read_size(oid, "blob") > _LARGEST_COMPARED_BYTES for oid in (former, blob)):
             return None
         old, new = objects.read(former, "blob"), objects.read(blob, "blob")
         heuristic = pygit2.enums.DiffOption.INDENT_HEURISTIC
@@ -254,7 +254,7 @@ def _parse_commit(id_: str, content: bytes) -> Commit:
     return Commit(
         id_,
         _decode_text(values.get(b"tree", [b""])[0], "ascii"),
-        tuple(_decode_text(one, "ascii") for one in values.get(b"parent", ())),
+        tuple(_decode_text(parent, "ascii") for parent in values.get(b"parent", ())),
         author[1] if author else "unknown",
         int(committer[2]) if committer else 0,
         subject[:_LONGEST_SUBJECT],

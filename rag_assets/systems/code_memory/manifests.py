@@ -71,7 +71,7 @@ _LISTS_BY_GROUP: Final = frozenset(
 
 
 def _iter_toml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
-    names = {one.path[:-1]: one.value for one in entries if one.path[-1] == "package"}
+    names = {entry.path[:-1]: entry.value for entry in entries if entry.path[-1] == "package"}
     seen: set[Path] = set()
     for entry in entries:
         path, above = entry.path, entry.path[:-1]
@@ -224,8 +224,10 @@ def _iter_plain_facts(text: str) -> Iterator[Fact]:
     if lines and lines[0].startswith("module "):
         return _iter_go_module_facts(text)
     named = [line for line in lines if not line.startswith(("-", "git+", ".", "http"))]
-    requirements = [one for line in named if (one := _REQUIREMENT.match(line))]
-    if len(requirements) == len(named) and any(one["constraint"] for one in requirements):
+    requirements = [requirement for line in named if (requirement := _REQUIREMENT.match(line))]
+    if len(requirements) == len(named) and any(
+        requirement["constraint"] for requirement in requirements
+    ):
         return (
             Fact("depends_on", start, end, "", {"package": required["name"]})
             for start, end, line in _iter_trimmed_lines(text)

@@ -76,11 +76,11 @@ class NameResolver:
         of_any_method = [path, *iter_route_spellings(path)] if method else []
         for ends, start in ((spelled, ""), (of_any_method, _ANY), (iter_route_endings(name), "")):
             for end in ends:
-                routes = (one for one in self._find_exact(end) if one.source_type == "route")
+                routes = (node for node in self._find_exact(end) if node.source_type == "route")
                 if matching := [node for node in routes if node.name.startswith(start)]:
                     return _sort_routes(matching)
-        described = [node for one in spelled for node in self._find_exact(one)]
-        return _sort_routes(one for one in described if one.source_type == "api_endpoint")
+        described = [node for spelling in spelled for node in self._find_exact(spelling)]
+        return _sort_routes(node for node in described if node.source_type == "api_endpoint")
 
     def _find_by_controller(self, name: str) -> list[Node]:
         names = {node.name for node in self.find_definitions(name)}
@@ -125,9 +125,9 @@ class NameResolver:
     def _find_external_names(self, name: str) -> list[str]:
         """Return the environment variable and the package with this name that some file uses."""
         named = [ENV + name, PACKAGE + name]
-        known = {node.name for one in named for node in self._find_exact(one)}
+        known = {node.name for external in named for node in self._find_exact(external)}
         known.update(edge.target for edge in self.view.find_edges_of_names(named, "in").edges)
-        return [one for one in named if one in known]
+        return [external for external in named if external in known]
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
@@ -181,14 +181,16 @@ class NameResolver:
         by_name = load_tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
-            f"{depth}: {', '.join(sorted(languages, key=lambda one: (-counts[one], one)))}"
+            f"{depth}: {', '.join(sorted(languages, key=lambda name: (-counts[name], name)))}"
             for depth, languages in (
                 ("read for uses", counts.keys() & READ_FOR_USE),
                 ("read for uses by name", counts.keys() & by_name),
             )
             if languages
         ]
-        files = ", ".join(f"{format_count(counts[one], 'file')} in {one}" for one in rest)
+        files = ", ".join(
+            f"{format_count(counts[language], 'file')} in {language}" for language in rest
+        )
         if files:
             parts.append(f"read for names only: {files}")
         if unread:
@@ -198,8 +200,14 @@ class NameResolver:
     def describe_unread_routes(self) -> list[str]:
         """Return notes on routes that are not known because no rules read them."""
         frameworks = load_all_frameworks(self.tenant.own_frameworks_json)
-        reading = (one for one in frameworks if one.routes or one.pages or one.resources)
-        read = {language for one in reading for language in one.languages} | _INTERPRETED
+        reading = (
+            framework
+            for framework in frameworks
+            if framework.routes or framework.pages or framework.resources
+        )
+        read = {
+            language for framework in reading for language in framework.languages
+        } | _INTERPRETED
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
         unread = sorted((counts.keys() & load_tag_languages().keys()) - read)
         notes = [f"routes are not read from files in {', '.join(unread)}"] if unread else []
@@ -221,7 +229,7 @@ class NameResolver:
         return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
     def _list_names_in(self, uris: Sequence[str]) -> list[str]:
-        return [one.name for one in self.view.list_definitions(uris)]
+        return [definition.name for definition in self.view.list_definitions(uris)]
 
     def _find_inherited(self, name: str) -> list[Node]:
         """Return the inherited member that a name such as `Class::member` refers to."""
@@ -242,14 +250,22 @@ class NameResolver:
         """Return definitions whose last part is this name, such as methods of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.find_by_parts(sorted(wanted), _LOOKED_AT) if wanted else []
-        nodes = [build_node(one) for one in like if _get_last_part(one.name).lower() in wanted]
+        nodes = [
+            build_node(definition)
+            for definition in like
+            if _get_last_part(definition.name).lower() in wanted
+        ]
         return nodes[:MOST_MEANT]
 
     @property
     def _uris(self) -> list[str]:
         """Return the URIs of all files of repositories; each access queries all documents."""
         documents = self.view.list_documents([*_FILE_TYPES])
-        return [one.uri for one in documents if get_repository_source(one.source) == one.source]
+        return [
+            document.uri
+            for document in documents
+            if get_repository_source(document.source) == document.source
+        ]
 
 
 def _get_program_language(uri: str) -> str:

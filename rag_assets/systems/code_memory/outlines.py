@@ -115,14 +115,18 @@ class LineFormatter:
             where = self.format_place(node.uri, node.line_start)
             yield f"{node.source_type} {format_name(root)}  {where}".rstrip()
         by_source: dict[str, list[Relation]] = {}
-        for one in walk.relations:
-            by_source.setdefault(one.source, []).append(one)
+        for walked in walk.relations:
+            by_source.setdefault(walked.source, []).append(walked)
         for relations in by_source.values():
             relations.sort(
-                key=lambda one: (_get_rank(one.kind, _FIRST_IN_TREE), one.uri, one.line_start)
+                key=lambda relation: (
+                    _get_rank(relation.kind, _FIRST_IN_TREE),
+                    relation.uri,
+                    relation.line_start,
+                )
             )
         opened = {root}
-        waiting = [(one, 1) for one in reversed(by_source.get(root, []))]
+        waiting = [(relation, 1) for relation in reversed(by_source.get(root, []))]
         while waiting:
             relation, depth = waiting.pop()
             where = self.format_place(relation.uri, relation.line_start)
@@ -132,20 +136,22 @@ class LineFormatter:
             if relation.target not in opened and not relation.target.startswith(_FILE):
                 opened.add(relation.target)
                 below = by_source.get(relation.target, [])
-                waiting += [(one, depth + 1) for one in reversed(below)]
+                waiting += [(relation, depth + 1) for relation in reversed(below)]
 
     def format_relations(self, relations: Iterable[Relation]) -> Iterator[str]:
         """Yield lines for relations grouped by kind, with source, location and evidence of each."""
         by_kind: dict[str, list[Relation]] = {}
-        for one in relations:
-            by_kind.setdefault(one.kind, []).append(one)
+        for relation in relations:
+            by_kind.setdefault(relation.kind, []).append(relation)
         for kind in sorted(by_kind, key=lambda kind: (_get_rank(kind, _FIRST_IN_LIST), kind)):
             yield f"{kind}:"
-            for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
-                where = self.format_place(one.uri, one.line_start)
-                evidence = one.evidence[:_EVIDENCE]
-                by = f" ({EVIDENCE_NAMES[one.how]})" if one.how in EVIDENCE_NAMES else ""
-                yield f"  {where}  {format_name(one.source)}  {evidence}".rstrip() + by
+            for relation in sorted(
+                by_kind[kind], key=lambda relation: (relation.uri, relation.line_start)
+            ):
+                where = self.format_place(relation.uri, relation.line_start)
+                evidence = relation.evidence[:_EVIDENCE]
+                by = f" ({EVIDENCE_NAMES[relation.how]})" if relation.how in EVIDENCE_NAMES else ""
+                yield f"  {where}  {format_name(relation.source)}  {evidence}".rstrip() + by
 
     def format_possible_uses(self, uses: Sequence[Use]) -> Iterator[str]:
         """Yield lines for possible uses, grouped by the definition that they may refer to."""
@@ -153,17 +159,19 @@ class LineFormatter:
         for use in uses:
             by_target.setdefault(use.target, []).append(use)
         for target, uses_of_target in by_target.items():
-            count = max(one.candidates for one in uses_of_target)
+            count = max(use.candidates for use in uses_of_target)
             which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
             heading = f"possibly {format_name(target)}, {which} ({len(uses_of_target)})"
             if count > MOST_CANDIDATES:
                 yield heading
                 continue
             yield f"{heading}:"
-            for one in uses_of_target[:_MOST_LISTED]:
-                relation = one.relation
-                where = self.format_place(one.uri, one.line)
-                source = "" if one.within is None else f"  {format_name(one.source)}"
+            for possible_use in uses_of_target[:_MOST_LISTED]:
+                relation = possible_use.relation
+                where = self.format_place(possible_use.uri, possible_use.line)
+                source = (
+                    "" if possible_use.within is None else f"  {format_name(possible_use.source)}"
+                )
                 yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
             if len(uses_of_target) > _MOST_LISTED:
                 yield f"  … and {len(uses_of_target) - _MOST_LISTED:,} more"

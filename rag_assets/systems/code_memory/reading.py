@@ -135,7 +135,7 @@ def _has_nul(value: object) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, Mapping):
-        return any(_has_nul(key) or _has_nul(one) for key, one in value.items())
+        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
     return isinstance(value, list | tuple) and any(map(_has_nul, value))
 
 
@@ -145,7 +145,7 @@ def _replace_nul_in_value(value: Any) -> Any:
         return value.replace("\0", "\ufffd")
     if isinstance(value, Mapping):
         return {
-            _replace_nul_in_value(key): _replace_nul_in_value(one) for key, one in value.items()
+            _replace_nul_in_value(key): _replace_nul_in_value(item) for key, item in value.items()
         }
     return (
         type(value)(map(_replace_nul_in_value, value)) if isinstance(value, list | tuple) else value

@@ -74,8 +74,8 @@ class QuestionFile:
         """
         known = self.names & names
         if source not in self.paths:
-            qualified = (one for one in known if not _QUALIFIED.isdisjoint(one))
-            known = frozenset(one for one in qualified if "/" not in one and "@" not in one)
+            qualified = (name for name in known if not _QUALIFIED.isdisjoint(name))
+            known = frozenset(name for name in qualified if "/" not in name and "@" not in name)
         return min(known, default=None)
 
 
@@ -128,24 +128,26 @@ class RuleBook:
         candidates, left = self._find_candidates(
             files, naming={edge.document_id for edge in spoken}
         )
-        ids = [one.document.document_id for one in candidates[:MOST_DOCUMENTS]]
+        ids = [candidate.document.document_id for candidate in candidates[:MOST_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
         lines: list[str] = []
-        for one in candidates[:MOST_DOCUMENTS]:
-            read = texts.get(one.document.document_id)
+        for candidate in candidates[:MOST_DOCUMENTS]:
+            read = texts.get(candidate.document.document_id)
             text = "" if read is None else read.text
-            if (concern := one.explain_concern(text, files)) is not None:
+            if (concern := candidate.explain_concern(text, files)) is not None:
                 why, file = concern
-                where = self.formatter.format_place(one.document.uri, 1)
+                where = self.formatter.format_place(candidate.document.uri, 1)
                 title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
-                lines.append(f"{where}  {one.kind}  {title}  ({why}; for {file.path_as_written})")
-                if one.kind in _RULES:
+                lines.append(
+                    f"{where}  {candidate.kind}  {title}  ({why}; for {file.path_as_written})"
+                )
+                if candidate.kind in _RULES:
                     lines += (f"  {line}" for line in text.split("\n") if line.strip())
         left += max(0, len(candidates) - MOST_DOCUMENTS)
         lacking = [f"{format_count(left, 'more document')} not read"] if left else []
         if len(spoken) >= MOST_EDGES:
             lacking.append(f"they are named at more than {MOST_EDGES:,} places")
-        return lines, [f"this may lack something: {one}" for one in lacking]
+        return lines, [f"this may lack something: {gap}" for gap in lacking]
 
     def _find_candidates(
         self, files: Sequence[QuestionFile], naming: Collection[str]
@@ -168,24 +170,24 @@ class RuleBook:
             kind = get_type_of_path(parse_path(document.uri)) if kind == _FILE else kind
             if kind not in _ORDER:
                 continue
-            one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
-            governs = any(map(one.governs, files))
+            candidate = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
+            governs = any(map(candidate.governs, files))
             if cut is not None and kind in _RULES and document.uri >= cut:
                 unknown += 1
             elif governs or document.document_id in naming:
-                ranked.append((not governs, _ORDER.index(kind), document.uri, one))
+                ranked.append((not governs, _ORDER.index(kind), document.uri, candidate))
         ranked.sort(key=lambda entry: entry[:3])
-        return [one for *_, one in ranked], unknown
+        return [candidate for *_, candidate in ranked], unknown
 
     def _locate_file(self, path_as_written: str) -> QuestionFile:
         """Return the file that a path means, either in its repository or as hits show it."""
-        sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
+        sources = [source.name for source in self.tenant.sources if source.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.list_readable_sources(sources)
         spelled = list_path_spellings(path_as_written)
         bare, *shorter = spelled[1:] or spelled or [""]
         paths: Mapping[str, Sequence[str]] = {}
-        for path in (bare, *(one for one in shorter if "/" in one)):
+        for path in (bare, *(suffix for suffix in shorter if "/" in suffix)):
             # An absolute path may start with the folder of a checkout.
             if paths := self._find_existing_paths(path, repositories):
                 bare = path

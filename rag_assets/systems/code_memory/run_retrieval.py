@@ -115,17 +115,19 @@ def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]
     there = frameworks.get(_get_repository(hit), ())
     if hit.media_type == MEDIA_TYPE:  # A route or a table that is derived from several files.
         named = [name for _, name in there]
-        return next((one for one in _SERVER_FRAMEWORKS if one in named), None)
+        return next((framework for framework in _SERVER_FRAMEWORKS if framework in named), None)
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 
 def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
     """Return the names that are one relation away from each hit: symbols, routes and tables."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
-    for one in map(build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])):
-        defined[one.uri or "", one.symbol].append(one)
+    for defined_node in map(
+        build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])
+    ):
+        defined[defined_node.uri or "", defined_node.symbol].append(defined_node)
     own = [_list_nodes(hit, defined) for hit in hits]
-    nodes = {(one.repository, one.name): one for some in own for one in some}
+    nodes = {(node.repository, node.name): node for some in own for node in some}
     edges = _list_edges(view, [*nodes], nodes)
     known = view.find_end_nodes(edges, nodes)
     neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
@@ -286,7 +288,7 @@ def _build_uris(record: TenantRecord, paths: Sequence[str]) -> tuple[str, ...]:
     A path that starts with the name of a source is also returned as it is.
     """
     sources = Tenant.from_config(record.config).sources
-    names = [one.of for one in sources if isinstance(one, RunsConfig)]
+    names = [config.of for config in sources if isinstance(config, RunsConfig)]
     uris: dict[str, None] = {}
     for path in paths:
         plain = path.removeprefix("./").strip("/") or path

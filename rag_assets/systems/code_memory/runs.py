@@ -142,8 +142,8 @@ def _build_error(number: int, problem: str, *field: str | int) -> Mapping[str, A
 
 
 def _iter_errors(number: int, error: ValidationError) -> Iterator[Mapping[str, Any]]:
-    for one in error.errors(include_url=False, include_input=False):
-        yield _build_error(number, allowed_value(one), *one["loc"])
+    for problem in error.errors(include_url=False, include_input=False):
+        yield _build_error(number, allowed_value(problem), *problem["loc"])
 
 
 def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:

@@ -49,7 +49,9 @@ def request_reindexing(
     requests = catalog.reindex_requests
     if paths:
         ids = catalog.database.fetch_values(select_document_ids(tenant, paths))
-        documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
+        documents = sum(
+            requests.request_document(record.ref, document_id, by) for document_id in sorted(ids)
+        )
         documents += requests.readmit(record.ref, build_document_ids(tenant, paths))
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
@@ -71,7 +73,9 @@ def invalidate(
     query = select_document_ids(Tenant.from_config(record.config), paths)
     ids = catalog.database.fetch_values(query)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
-    return InvalidatedFiles(record.id, sum(bool(remove(one)) for one in sorted(ids)))
+    return InvalidatedFiles(
+        record.id, sum(bool(remove(document_id)) for document_id in sorted(ids))
+    )
 
 
 def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:

@@ -274,8 +274,12 @@ def _filter_same_kind(entry: Entry) -> EntryFilter:
 
 
 def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
-    one, other = vectors.get(sha256_hex(first)), vectors.get(sha256_hex(second))
-    return None if one is None or other is None else float(one @ other)
+    first_vector, second_vector = vectors.get(sha256_hex(first)), vectors.get(sha256_hex(second))
+    return (
+        None
+        if first_vector is None or second_vector is None
+        else float(first_vector @ second_vector)
+    )
 
 
 def _with_kept_texts(assignment: Assignment, vectors: _Vectors) -> Assignment:

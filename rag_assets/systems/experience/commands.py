@@ -85,19 +85,19 @@ def capture(
     if as_json:
         entries = [
             {
-                "id": str(one.entry.id),
-                "new": one.new,
-                "quality": determine_quality(one.entry.entry_type),
-                "staged": one.staged,
-                "masked": one.masked,
+                "id": str(result.entry.id),
+                "new": result.new,
+                "quality": determine_quality(result.entry.entry_type),
+                "staged": result.staged,
+                "masked": result.masked,
             }
-            for one in captured
+            for result in captured
         ]
         print_json({"entries": entries})
         return
-    new = sum(one.new for one in captured)
+    new = sum(result.new for result in captured)
     say(f"{new} entries staged; {len(captured) - new} were already stored.")
-    if masked := sum(bool(one.masked) for one in captured):
+    if masked := sum(bool(result.masked) for result in captured):
         warn(
             f"credentials in {masked} of these entries were replaced by the names of the rules"
             " that found them"
@@ -158,14 +158,14 @@ def show_checkpoints(
         return
     latest = experience.checkpoints.list_latest(experience.get_record(tenant).id, _PAGE)
     if as_json:
-        print_json({"checkpoints": [_to_plain(one) for one in latest]})
+        print_json({"checkpoints": [_to_plain(checkpoint_row) for checkpoint_row in latest]})
         return
     columns = ("id", "type", "state", "staged", "embedded", "merged", "failed", "error")
     print_table(
         columns,
         [
-            (one.id, one.checkpoint_type, *(getattr(one, name) or "" for name in columns[2:]))
-            for one in latest
+            (state.id, state.checkpoint_type, *(getattr(state, name) or "" for name in columns[2:]))
+            for state in latest
         ],
     )
 
@@ -380,17 +380,17 @@ def _print_details(session: Session, tenant: str, pattern: str, *, as_json: bool
         return
     _print_patterns([details.pattern])
     _print_entries(details.entries)
-    for one in details.merges:
+    for merge in details.merges:
         cosines = ""
-        if one.problem_cosine is not None and one.solution_cosine is not None:
-            cosines = f", cosines {one.problem_cosine:.3f} and {one.solution_cosine:.3f}"
-        state = f", split {one.split_at} by {one.split_by}" if one.split_at else ""
-        merged = f"{one.way}, {one.merged_at} by {one.merged_by}"
-        say(f"Merge of entry {one.entry_id}: {merged}{cosines}{state}")
-        _print_texts((("Problem", one.problem), ("Solution", one.solution)))
-        if one.other_id is not None:
-            say(f"   with entry {one.other_id}")
-            _print_texts((("Problem", one.other_problem), ("Solution", one.other_solution)))
+        if merge.problem_cosine is not None and merge.solution_cosine is not None:
+            cosines = f", cosines {merge.problem_cosine:.3f} and {merge.solution_cosine:.3f}"
+        state = f", split {merge.split_at} by {merge.split_by}" if merge.split_at else ""
+        merged = f"{merge.way}, {merge.merged_at} by {merge.merged_by}"
+        say(f"Merge of entry {merge.entry_id}: {merged}{cosines}{state}")
+        _print_texts((("Problem", merge.problem), ("Solution", merge.solution)))
+        if merge.other_id is not None:
+            say(f"   with entry {merge.other_id}")
+            _print_texts((("Problem", merge.other_problem), ("Solution", merge.other_solution)))
 
 
 @app.command("merge")

@@ -122,15 +122,15 @@ def split_entry(
     return result
 
 
-def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
+def have_same_problem(connection: Connection, tenant_id: str, first: UUID, second: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
-    That is the case if both belong to the same stored problem, or if an entry of one describes its
-    problem in the same words as an entry of the other. All approvals of a gate
-    use the same words, so their words are not compared.
+    That is the case if both belong to the same stored problem, or if an entry of the first pattern
+    describes its problem in the same words as an entry of the second. All approvals of a gate use
+    the same words, so their words are not compared.
     """
     return any(
-        problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
+        problems_of(connection, tenant_id, first) & problems_of(connection, tenant_id, second)
         for problems_of in (_read_problem_ids, _read_problem_texts)
     )
 

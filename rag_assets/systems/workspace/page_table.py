@@ -120,7 +120,9 @@ class TreeTable(CatalogQueries):
             known = former | _select_related_rows(connection, ref.id, shaped, stored)
             for uuid in _remove_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
                 del wanted[uuid]
-                refused |= {n: loop_error() for n, (one, _) in enumerate(edits) if one == uuid}
+                refused |= {
+                    n: loop_error() for n, (edited, _) in enumerate(edits) if edited == uuid
+                }
             if wanted and ROOT not in known:
                 _ensure_root(connection, ref.id)
                 known |= _select_rows(connection, ref.id, {ROOT})

@@ -190,7 +190,7 @@ class DerivationTable(CatalogQueries):
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
         return {
-            source: [UnresolvedStatement.from_json(one) for one in stored]
+            source: [UnresolvedStatement.from_json(record) for record in stored]
             for source, stored in self._database.fetch_rows(query)
         }
 
@@ -206,10 +206,12 @@ class DerivationTable(CatalogQueries):
 
         Documents that are no longer derived from the source are withheld from searches immediately.
         """
-        wanted = {one.document_id: one for one in derived.records}
+        wanted = {record.document_id: record for record in derived.records}
         with self._database.begin_tenant(ref) as connection:
             record_keys = _read_record_keys(connection, ref, derived.source)
-            changed = [one for id_, one in wanted.items() if record_keys.get(id_) != one.key]
+            changed = [
+                record for id_, record in wanted.items() if record_keys.get(id_) != record.key
+            ]
             obsolete = sorted(record_keys.keys() - wanted.keys())
             _put_records(connection, ref, changed)
             _delete_records(connection, ref, obsolete)

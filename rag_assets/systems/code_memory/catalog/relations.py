@@ -132,9 +132,11 @@ class RelationRows:
         if nameless:
             definitions += self.list_definitions([*{uri for uri, _ in nameless}])
         places: dict[tuple[str, str, int], FoundSymbol] = {}
-        for one in definitions:
-            if one.name in wanted:
-                places.setdefault((one.uri, one.local_name, one.line_start), one)
+        for definition in definitions:
+            if definition.name in wanted:
+                places.setdefault(
+                    (definition.uri, definition.local_name, definition.line_start), definition
+                )
         return [places[at] for at in sorted(places)]
 
     def _find_by_local_names(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -365,8 +367,14 @@ class GraphRelations(RelationRows):
         """See RelationRows."""
         documents = sorted(self._graph.iter_readable(uris, self._scopes), key=lambda item: item.uri)
         return [
-            FoundDocument(one.document_id, one.uri, one.source, one.access_scope, one.source_type)
-            for one in documents
+            FoundDocument(
+                document.document_id,
+                document.uri,
+                document.source,
+                document.access_scope,
+                document.source_type,
+            )
+            for document in documents
         ]
 
     def _may_mean_one(self, name: str) -> bool:

@@ -245,15 +245,15 @@ def derive_by_framework_rules(
     documents: list[DerivedDocument] = []
     unresolved: list[UnresolvedStatement] = []
     for framework in frameworks:
-        files_of_languages = [one for one in read if one.language in framework.languages]
+        files_of_languages = [file for file in read if file.language in framework.languages]
         if framework.markers and not any(
-            framework.name in one.frameworks for one in files_of_languages
+            framework.name in file.frameworks for file in files_of_languages
         ):
             continue
         reader = RouteReader(framework, files_of_languages)
         routes = [*islice(reader.iter_routes(), _MOST_ROUTES)]
         documents += _merge_routes(routes, handlers)
-        unresolved += (UnresolvedStatement(*one, ROUTES) for one in reader.unresolved)
+        unresolved += (UnresolvedStatement(*statement, ROUTES) for statement in reader.unresolved)
         documents += _iter_tables(framework, files_of_languages)
     return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
 
@@ -386,7 +386,7 @@ class _Handlers:
             return candidates
         files = self._repository.find_modules(file, module)
         files = files or self._repository.find_modules(file, module.rpartition(".")[0])
-        return [one for one in candidates if one[0] in files] or candidates
+        return [candidate for candidate in candidates if candidate[0] in files] or candidates
 
     def _select_candidates_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
@@ -524,7 +524,9 @@ def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
         views = [([method.upper()], action) for method, action in route.view.actions]
         for methods, action in views or [(route.view.methods, "")]:
             documents.append(_build_django_document(route, methods, action, lines))
-    computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
+    computed = (
+        (" ".join(statement.reason.split()), statement.evidence) for statement in routes.unresolved
+    )
     unresolved = (
         UnresolvedStatement(at.path, lines.find_fact(at).line_start, why, ROUTES)
         for why, at in computed

@@ -109,16 +109,18 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     for name in sorted(by_table.keys() - tables.tables.keys()):
         # If there are migrations, only a named table counts: a class without a table is then more
         # likely a base class of models than a model.
-        stated_models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
+        stated_models = [
+            model for model in by_table[name] if model.how == "stated" or not tables.tables
+        ]
         if stated_models:
             documents.append(_build_unmigrated_table_document(name, stated_models))
-    unresolved = [(one.reason, one.evidence, ROUTES) for one in routes.unresolved]
+    unresolved = [(statement.reason, statement.evidence, ROUTES) for statement in routes.unresolved]
     unresolved += [
         ("; ".join(route.missing), route.evidence[-1], ROUTE + format_route_name(route))
         for route in routes.routes
         if route.missing and route.evidence
     ]
-    unresolved += [("the table is computed", one, TABLES) for one in tables.unresolved]
+    unresolved += [("the table is computed", statement, TABLES) for statement in tables.unresolved]
     unresolved += [
         ("; ".join(table.reasons), table.evidence[-1], TABLE + name)
         for name, table in tables.tables.items()
@@ -208,11 +210,11 @@ class _RouteDocumentBuilder:
         names = [method or _INVOKED]
         if names == [_INVOKED] and _COMPONENT in self._inheritance.iter_ancestors(owner):
             names += _OF_COMPONENTS
-        declared = [self._inheritance.find_method(owner, one) for one in names]
-        methods = [one.symbol for one in declared if one is not None]
+        declared = [self._inheritance.find_method(owner, name) for name in names]
+        methods = [declaration.symbol for declaration in declared if declaration is not None]
         for target in methods or [f"{owner}::{names[0]}"]:
             yield _build_statement("routes_to", target, last)
-        is_own = any(one.startswith(f"{owner}::") for one in methods)
+        is_own = any(method_name.startswith(f"{owner}::") for method_name in methods)
         if self._inheritance.is_declared(owner) and not is_own:
             yield _build_statement("routes_to", owner, last)
         for target in methods:

@@ -164,7 +164,7 @@ def limit_unresolved(
             for statement in statements
             if statement.about.startswith((TABLES, TABLE)) == (about == TABLES)
         ]
-        same.sort(key=lambda one: one.about != about)
+        same.sort(key=lambda statement: statement.about != about)
         kept += same[:most]
         if more := same[most:]:
             last = kept.pop()

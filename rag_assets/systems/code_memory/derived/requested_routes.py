@@ -176,7 +176,7 @@ class _Routes:
         for part in parts:
             # A request may add a format: `/orders.json`.
             names = dict.fromkeys((part, part.partition(".")[0] or part, _HOLE))
-            following = (step.next[one] for step in steps for one in names if one in step.next)
+            following = (step.next[name] for step in steps for name in names if name in step.next)
             steps = [*islice(following, _MOST_PARTS)]
         for step in steps:
             matching = [
@@ -211,9 +211,9 @@ def _iter_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
     parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
     words = [
         # A part before a parameter names one object.
-        singularize(one) if after == _HOLE else one
-        for one, after in zip(parts, [*parts, ""][1:], strict=True)
-        if one != _HOLE
+        singularize(part) if after == _HOLE else part
+        for part, after in zip(parts, [*parts, ""][1:], strict=True)
+        if part != _HOLE
     ]
     *before, last = words or ["root"]
     yield "helper:" + "_".join([*before, last])
@@ -257,9 +257,16 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
         value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
         enclosing = file.find_enclosing(file.calls, call.start)
-        described = [one for one in enclosing if one.values["name"] in rule.described_by]
-        owners = [find_argument(one, "0") for one in reversed(described)]
-        owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
+        described = [call for call in enclosing if call.values["name"] in rule.described_by]
+        owners = [find_argument(call, "0") for call in reversed(described)]
+        owner = next(
+            (
+                str(argument[1])
+                for argument in owners
+                if argument is not None and argument[0] == "n"
+            ),
+            "",
+        )
         return f"action:{owner}::{value[1]}" if owner else ""
     if value is None or value[0] not in {"n", "c"}:
         return ""
@@ -286,11 +293,11 @@ def _find_method(
         return ""
     if value is not None:
         return LAST_PARTS.split(str(value[1]))[-1].upper().removeprefix("METHOD").lstrip("_")
-    for one in _walk_call_chain(file, call, outer):
-        if one.values["name"] in rule.verbs:
-            return rule.verbs[one.values["name"]]
-        if rule.method_call and one.values["name"] == rule.method_call:
-            verb = find_argument(one, "0")
+    for chained in _walk_call_chain(file, call, outer):
+        if chained.values["name"] in rule.verbs:
+            return rule.verbs[chained.values["name"]]
+        if rule.method_call and chained.values["name"] == rule.method_call:
+            verb = find_argument(chained, "0")
             if verb is not None and verb[0] in {"s", "n"}:
                 return LAST_PARTS.split(str(verb[1]))[-1].upper()
     return "GET"
@@ -397,7 +404,7 @@ def _index_served_paths(
             paths = [*iter_path_suffixes(path)]
             for method in methods.split("|"):
                 whole.add((method, paths[0]))
-                ends.update((method, one) for one in paths)
+                ends.update((method, path) for path in paths)
     return whole, ends
 
 
@@ -435,7 +442,9 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
         counts = (len(wanted & _split_words(owner)) for owner in owners)
         scored = [*zip(counts, same, strict=True)]
         best = max(score for score, _ in scored)
-        same = [one for score, one in scored if score == best and (best or len(same) == 1)]
+        same = [
+            definition for score, definition in scored if score == best and (best or len(same) == 1)
+        ]
     return same if len(same) <= _MOST_HANDLERS else ()
 
 

@@ -341,7 +341,7 @@ class _Definitions:
         self.names: set[str] = set()
         for path, source in sources.items():
             facts = [fact for fact in source.facts if fact.kind == "declares" and fact.symbol]
-            self._facts[path] = sorted(facts, key=lambda one: one.start)
+            self._facts[path] = sorted(facts, key=lambda fact: fact.start)
             self._counts.update(fact.symbol for fact in facts if get_name_style(path) == "none")
             self.names.update(_list_parts(fact.symbol)[-1] for fact in facts)
 

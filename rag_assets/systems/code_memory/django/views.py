@@ -345,9 +345,13 @@ class RouterReader:
         slash = "/" if trailing_slash is None or trailing_slash else ""
         # Registrations in the router's own module come first.
         registrations = self._registrations.get(router.name, [])
-        for one in sorted(registrations, key=lambda one: one.module is not router.module):
-            yield from self._iter_routes_of_registration(one, slash)
-        if any(one.endswith("DefaultRouter") for one in self._program.list_ancestry(name)):
+        for registration in sorted(
+            registrations, key=lambda registration: registration.module is not router.module
+        ):
+            yield from self._iter_routes_of_registration(registration, slash)
+        if any(
+            ancestor.endswith("DefaultRouter") for ancestor in self._program.list_ancestry(name)
+        ):
             root = DjangoView("rest_framework.routers.APIRootView", ("GET",))
             yield DjangoRoute("", "api-root", root, (evidence,))
 
@@ -396,8 +400,10 @@ def _iter_register_calls(module: Module) -> Iterator[tuple[Any, str]]:
 
     Each comes with the compound statement around it (`if`, `for` …), "" if there is none.
     """
-    statements = [(one, one.values["call"]) for one in module.invoked]
-    statements += [(one, one.values["value"]) for one in module.assigned.get("", ())]
-    for fact, call in sorted(statements, key=lambda one: one[0].start):
+    statements = [(call_fact, call_fact.values["call"]) for call_fact in module.invoked]
+    statements += [
+        (call_fact, call_fact.values["value"]) for call_fact in module.assigned.get("", ())
+    ]
+    for fact, call in sorted(statements, key=lambda statement: statement[0].start):
         if is_a(call, "call") and get_written_name(call).endswith(_REGISTER):
             yield call, fact.values["under"]

@@ -93,7 +93,7 @@ def _collect_names(language: str, own: str) -> _NamesOfInterest:
             if each.routers.is_implicit and each.routers.types
             for name in (
                 *each.routers.nested,
-                *(one for rule in each.routes for one in rule.within),
+                *(name for rule in each.routes for name in rule.within),
             )
         ),
     )
@@ -146,19 +146,20 @@ def _keep_relevant_statements(
         fact for fact in statements if fact.kind == ASSIGNED and fact.values["value"][0] == "c"
     ]
     chains = {
-        id(one): [*_iter_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned
+        id(fact): [*_iter_calls_in_chain(by_place, fact.values["value"][1:3])] for fact in assigned
     }
     router_variables = {
-        one.values["name"]
-        for one in assigned
-        if any(call.values["name"] in words.called for call in chains[id(one)])
+        fact.values["name"]
+        for fact in assigned
+        if any(call.values["name"] in words.called for call in chains[id(fact)])
     }
     holders = router_variables | _list_owners(statements, by_place, words)
     declared = (fact.values for fact in statements if fact.kind == ASSIGNED)
     router_variables |= {
-        one["name"]
-        for one in declared
-        if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
+        names_of_fact["name"]
+        for names_of_fact in declared
+        if names_of_fact["value"][0] == "t"
+        and names_of_fact["value"][1].lstrip("&*") in words.routers
     }
     kept = _list_calls_in_blocks(statements, words)
     for fact in statements:
@@ -174,7 +175,7 @@ def _keep_relevant_statements(
         ):
             kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
     todo = [fact for fact in statements if fact.kind == CALL and id(fact) in kept]
-    made = sorted(one.start for one in todo if one.values["name"] in words.makers)
+    made = sorted(fact.start for fact in todo if fact.values["name"] in words.makers)
     while todo:
         values = todo.pop().values
         named = values.get("named", {}).values()
@@ -226,9 +227,9 @@ def _complete_routes(
 def _list_calls_in_blocks(statements: Sequence[Fact], words: _NamesOfInterest) -> set[int]:
     """Return the ids of calls without a receiver in the blocks of a router."""
     calls = [fact for fact in statements if fact.kind == CALL]
-    end = max((one.end for one in calls if one.values["name"] in words.blocks), default=0)
-    first = min((one.start for one in calls if one.values["name"] in words.blocks), default=end)
-    return {id(one) for one in calls if first < one.start < end and "on" not in one.values}
+    end = max((call.end for call in calls if call.values["name"] in words.blocks), default=0)
+    first = min((call.start for call in calls if call.values["name"] in words.blocks), default=end)
+    return {id(call) for call in calls if first < call.start < end and "on" not in call.values}
 
 
 def _list_owners(
@@ -277,7 +278,7 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
             _is_relevant_value(value, words, router_variables) for value in stated
         )
     if fact.kind == FUNCTION:
-        types = (p for one in values["parameters"] for p in one)
+        types = (p for parameter in values["parameters"] for p in parameter)
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
     if value[0] == "t":
@@ -327,8 +328,10 @@ class _EventNames:
         self.imported: dict[str, str] = {}
         self._declared = [fact for fact in facts if fact.kind == "declares" and fact.symbol]
         self._by_last: dict[str, list[str]] = {}
-        for one in self._declared:
-            self._by_last.setdefault(_get_last_name(one.symbol), []).append(one.symbol)
+        for declared_fact in self._declared:
+            self._by_last.setdefault(_get_last_name(declared_fact.symbol), []).append(
+                declared_fact.symbol
+            )
         for fact in facts:
             if fact.kind == "imports" and fact.values.get("member"):
                 dots = "." * int(fact.values["level"])
@@ -394,10 +397,10 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
 def _iter_event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:
     """Yield the names of events in a value: a text, an object, or a list of them."""
     values = value[1] if value is not None and value[0] == "l" else [value]
-    for one in values:
-        if one is None or one[0] != ("n" if is_object else "s"):
+    for event in values:
+        if event is None or event[0] != ("n" if is_object else "s"):
             continue
-        name = _get_last_name(str(one[1])) if is_object else str(one[1])
+        name = _get_last_name(str(event[1])) if is_object else str(event[1])
         is_plain = name.isidentifier() and name not in {"self", "cls"}
         if len(name) <= _LONGEST_EVENT and (is_plain if is_object else _EVENT.fullmatch(name)):
             yield name

@@ -50,12 +50,14 @@ class File:
         self.annotations = kinds.get(ANNOTATION, [])
         self.classes = kinds.get(CLASS, [])
         self.functions = kinds.get(FUNCTION, [])
-        self.values = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] != "t"]
-        self.properties = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] == "t"]
-        self.declared = [one for one in kinds.get("declares", []) if one.symbol]
+        self.values = [fact for fact in kinds.get(ASSIGNED, ()) if fact.values["value"][0] != "t"]
+        self.properties = [
+            fact for fact in kinds.get(ASSIGNED, ()) if fact.values["value"][0] == "t"
+        ]
+        self.declared = [fact for fact in kinds.get("declares", []) if fact.symbol]
         self.imports = kinds.get("imports", [])
         self.exports = kinds.get("exports", [])
-        self.frameworks = {name for one in kinds.get(FOUND, ()) for name in one.values["names"]}
+        self.frameworks = {name for fact in kinds.get(FOUND, ()) for name in fact.values["names"]}
         self.by_place = {(call.start, call.end): call for call in self.calls}
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
@@ -76,7 +78,7 @@ class File:
         All three are in the order of the text; the results are cached.
         """
         if id(facts) not in self._around:
-            ordered = sorted(facts, key=lambda one: (one.start, -one.end))
+            ordered = sorted(facts, key=lambda fact: (fact.start, -fact.end))
             outer: list[int] = []
             opened: list[int] = []
             for index, fact in enumerate(ordered):
@@ -84,7 +86,7 @@ class File:
                     opened.pop()
                 outer.append(opened[-1] if opened else -1)
                 opened.append(index)
-            self._around[id(facts)] = [one.start for one in ordered], outer, ordered
+            self._around[id(facts)] = [fact.start for fact in ordered], outer, ordered
         return self._around[id(facts)]
 
     def is_in_annotation(self, fact: Fact) -> bool:
@@ -102,7 +104,7 @@ class File:
         known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
-        return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
+        return known[max(bisect_right([fact.start for fact in known], before) - 1, 0)]
 
     def find_receiving_variable(self, call: Fact) -> str:
         """Return the variable to which a chain of calls is assigned; "" if there is none."""
@@ -134,17 +136,17 @@ class File:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
             if alias := fact.values.get("alias"):
                 modules[str(alias)] = name
-            for one in fact.values.get("names", ()):
-                if len(one) > 1:
-                    modules[str(one[1])] = name if self.language != "rust" else str(one[0])
+            for pair in fact.values.get("names", ()):
+                if len(pair) > 1:
+                    modules[str(pair[1])] = name if self.language != "rust" else str(pair[0])
         return modules
 
     def get_original_name(self, name: str) -> str:
         """Return an imported definition's name in its module: `b` for `import {b as c}`."""
         for fact in self.imports:
-            for one in fact.values.get("names", ()):
-                if len(one) > 1 and str(one[1]) == name:
-                    return get_last_part(str(one[0]))
+            for pair in fact.values.get("names", ()):
+                if len(pair) > 1 and str(pair[1]) == name:
+                    return get_last_part(str(pair[0]))
         return get_last_part(self.modules_by_name.get(name, name))
 
 
@@ -162,7 +164,9 @@ class RepositoryFiles:
     @cached_property
     def functions(self) -> Mapping[str, list[tuple[File, Fact]]]:
         """Return all functions that the facts include, by name."""
-        return group((one.values["name"], (f, one)) for f in self.files for one in f.functions)
+        return group(
+            (function.values["name"], (f, function)) for f in self.files for function in f.functions
+        )
 
     def resolve_text(self, file: File, value: Sequence[Any], at: int) -> str | None:
         """Return the string that a value evaluates to; None if it is only known at run time."""
@@ -171,14 +175,16 @@ class RepositoryFiles:
         for _ in range(_MOST_STEPS_OF_TEXT):
             if not todo:
                 return "".join(parts)[:_LONGEST_TEXT]
-            here, one, place = todo.pop()
-            if one[0] == "s":
-                parts.append(str(one[1]))
-            elif one[0] == "+":
-                todo += [(here, part, place) for part in reversed(one[1])]
-            elif one[0] == "l" and len(one[1]) == 1:
-                todo.append((here, one[1][0], place))
-            elif one[0] == "n" and (known := self._find_value_of_name(here, str(one[1]), place)):
+            here, value_part, place = todo.pop()
+            if value_part[0] == "s":
+                parts.append(str(value_part[1]))
+            elif value_part[0] == "+":
+                todo += [(here, part, place) for part in reversed(value_part[1])]
+            elif value_part[0] == "l" and len(value_part[1]) == 1:
+                todo.append((here, value_part[1][0], place))
+            elif value_part[0] == "n" and (
+                known := self._find_value_of_name(here, str(value_part[1]), place)
+            ):
                 todo.append(known)
             else:
                 return None
@@ -206,7 +212,11 @@ class RepositoryFiles:
     def _constants(self) -> Mapping[str, Sequence[str]]:
         """Return all strings assigned to a name or an attribute in any file, by its last part."""
         values = (value.values for file in self.files for value in file.values)
-        texts = ((one["name"], one["value"][1]) for one in values if one["value"][0] == "s")
+        texts = (
+            (assignment["name"], assignment["value"][1])
+            for assignment in values
+            if assignment["value"][0] == "s"
+        )
         texts_by_name = group((get_last_part(name), str(text)) for name, text in texts)
         return {name: tuple(dict.fromkeys(texts)) for name, texts in texts_by_name.items()}
 
@@ -236,7 +246,9 @@ class RepositoryFiles:
                 definitions.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
                 last = get_last_part(rest)
-                todo += [(one, n, depth + 1) for one, n in self._find_exports(here, first, last)]
+                todo += [
+                    (target, n, depth + 1) for target, n in self._find_exports(here, first, last)
+                ]
         return [*definitions.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
@@ -261,13 +273,16 @@ class RepositoryFiles:
         if file.language != "python":
             name = last or file.get_original_name(first)
             known = self.find_modules(file, module)
-            return [(one, name if one.find_assignment(name) is not None else "*") for one in known]
+            return [
+                (definition, name if definition.find_assignment(name) is not None else "*")
+                for definition in known
+            ]
         owner, _, name = module.rpartition(".")
         if last and (whole := self.find_modules(file, module)):
-            return [(one, last) for one in whole]
+            return [(module, last) for module in whole]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        return [(one, name) for one in self.find_modules(file, owner) if one is not file]
+        return [(module, name) for module in self.find_modules(file, owner) if module is not file]
 
     def find_modules(self, file: File, import_path: str) -> list[File]:
         """Return the files that the path in an import means: usually a single file."""
@@ -287,7 +302,7 @@ class RepositoryFiles:
         paths = self._by_stem.get(place) or self._by_stem.get(posixpath.join(place, "index"))
         if paths is None and not is_relative and place:
             tail = self._by_last.get(place.rpartition("/")[2], ())
-            stems = [one for one in tail if one.endswith((f"/{place}", f"/{place}/index"))]
+            stems = [stem for stem in tail if stem.endswith((f"/{place}", f"/{place}/index"))]
             paths = self._by_stem[stems[0]] if len(stems) == 1 else None
         return paths or []
 
@@ -336,9 +351,10 @@ def join_paths(before: str, after: str) -> str:
 
 def combine_paths(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
     """Return a limited number of combinations of a prefix and a path; None is a computed path."""
-    pairs = ((one, other) for one in before for other in after)
+    pairs = ((prefix, other) for prefix in before for other in after)
     combined = dict.fromkeys(
-        None if one is None or other is None else join_paths(one, other) for one, other in pairs
+        None if prefix is None or other is None else join_paths(prefix, other)
+        for prefix, other in pairs
     )
     return [*combined][:MOST_PREFIXES]
 

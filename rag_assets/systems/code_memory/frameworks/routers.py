@@ -80,11 +80,11 @@ class RouterPaths:
         """Return the paths of the router to which an enclosing call adds this fact, else [""]."""
         holders = self._routers.holders
         around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
-        for one in reversed(around):
-            on = one.values.get("on", _NO_CALL)
-            if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
-                paths = self.list_paths_of_value(file, on, one.start, depth + 1)
-                return combine_paths(self.list_paths_of_holders(file, one, depth + 1), paths)
+        for call in reversed(around):
+            on = call.values.get("on", _NO_CALL)
+            if call.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
+                paths = self.list_paths_of_value(file, on, call.start, depth + 1)
+                return combine_paths(self.list_paths_of_holders(file, call, depth + 1), paths)
         return [""]
 
     def list_paths_of_added_function(self, function: str) -> list[str | None]:
@@ -92,7 +92,7 @@ class RouterPaths:
         paths: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
-                names = (one[1] for one in call.values["arguments"] if one[0] == "n")
+                names = (argument[1] for argument in call.values["arguments"] if argument[0] == "n")
                 if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
                     own = self.list_paths_of_value(
                         file, call.values.get("on", _NO_CALL), call.start, 1
@@ -104,15 +104,15 @@ class RouterPaths:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
         path = ""
         resources = self._framework.resources
-        for one in file.find_enclosing(file.calls, fact.start):
-            name, part = one.values["name"], ""
-            if one is fact or ["f"] not in one.values["arguments"]:
+        for call in file.find_enclosing(file.calls, fact.start):
+            name, part = call.values["name"], ""
+            if call is fact or ["f"] not in call.values["arguments"]:
                 continue
             known: str | None = part
             if name in self._routers.nested:
-                known = self._find_nested_path(file, one)
+                known = self._find_nested_path(file, call)
             elif resources is not None and name in resources.calls:
-                known = self._find_resource_path(file, resources, one, fact)
+                known = self._find_resource_path(file, resources, call, fact)
             if known is None:
                 return None
             path = join_paths(path, known)
@@ -120,14 +120,14 @@ class RouterPaths:
 
     def iter_controller_modules(self, file: File, fact: Fact) -> Iterator[str]:
         """Yield the controller modules named by the blocks around a call, outer blocks first."""
-        for one in file.find_enclosing(file.calls, fact.start):
-            if one is not fact and one.values["name"] in self._routers.nested:
+        for call in file.find_enclosing(file.calls, fact.start):
+            if call is not fact and call.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":
-                    names = [a[1] for a in one.values["arguments"][1:2] if a[0] == "n"]
+                    names = [a[1] for a in call.values["arguments"][1:2] if a[0] == "n"]
                 else:
-                    is_space = one.values["name"] == "namespace"
-                    text = get_named_text(one, "module")
-                    names = [text] if text else [*iter_strings(one.values["arguments"][:1])]
+                    is_space = call.values["name"] == "namespace"
+                    text = get_named_text(call, "module")
+                    names = [text] if text else [*iter_strings(call.values["arguments"][:1])]
                     names = names if text or is_space else []
                 yield from map(str, names)
 
@@ -139,11 +139,11 @@ class RouterPaths:
         text = self._repository.resolve_text(file, value, resource.start) if value else None
         if text is None:
             return None
-        around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
+        around = [call for call in file.find_enclosing(file.calls, fact.start) if call is not fact]
         inside = around[around.index(resource) + 1 :]
         # A block within a nested resource belongs to that resource.
-        direct = [*takewhile(lambda one: one.values["name"] not in resources.calls, inside)]
-        kinds = {resources.blocks.get(one.values["name"]) for one in direct}
+        direct = [*takewhile(lambda call: call.values["name"] not in resources.calls, inside)]
+        kinds = {resources.blocks.get(call.values["name"]) for call in direct}
         on = get_named_text(fact, "on") if len(direct) == len(inside) else None
         if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
             return text
@@ -170,10 +170,10 @@ class RouterPaths:
 
         Used if the route is added to the block's parameter, which may have any name.
         """
-        for one in reversed(file.find_enclosing(file.calls, fact.start)):
-            is_block = one is not fact and ["f"] in one.values["arguments"]
-            if is_block and one.values["name"] in self._routers.nested:
-                return self._list_paths_of_chain(file, one, 0)
+        for call in reversed(file.find_enclosing(file.calls, fact.start)):
+            is_block = call is not fact and ["f"] in call.values["arguments"]
+            if is_block and call.values["name"] in self._routers.nested:
+                return self._list_paths_of_chain(file, call, 0)
         return []
 
     def _list_paths_of_chain(
@@ -287,10 +287,14 @@ class RouterPaths:
     ) -> list[str | None] | None:
         """Return the paths of routers passed as a parameter; None for any other name."""
         for function in reversed(file.find_enclosing(file.functions, at)):
-            named = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
-            receiver = [(-1, *one) for one in named if one[0] == RECEIVER]
-            others = [one for one in named if one[0] != RECEIVER]
-            parameters = [*receiver, *((at, *one) for at, one in enumerate(others))]
+            named = [
+                parameter
+                for parameter in function.values["parameters"]
+                if parameter[0] not in _OBJECTS
+            ]
+            receiver = [(-1, *parameter) for parameter in named if parameter[0] == RECEIVER]
+            others = [parameter for parameter in named if parameter[0] != RECEIVER]
+            parameters = [*receiver, *((at, *parameter) for at, parameter in enumerate(others))]
             for index, parameter, type_ in parameters:
                 if parameter == name and type_.lstrip("&*") in self._routers.types:
                     key = file.path, f"{name}()", function.start
@@ -298,7 +302,9 @@ class RouterPaths:
                         self._known[key] = []
                         paths = self._list_paths_of_passed_routers(file, function, index, depth)
                         is_root = type_.lstrip("&*") in self._routers.root_types
-                        self._known[key] = [one for one in paths if one is not None or not is_root]
+                        self._known[key] = [
+                            path for path in paths if path is not None or not is_root
+                        ]
                     return self._known[key] or [""]
         return None
 
@@ -346,8 +352,8 @@ class RouterPaths:
             places = (posixpath.basename(stem), posixpath.basename(posixpath.dirname(file.path)))
             owners = ("", *(f"{place}::" for place in places))
             around = file.find_enclosing(file.functions, at)
-            keys += [(f"(){file.path}", str(one.start)) for one in around]
-            functions = [one.values["name"] for one in around]
+            keys += [(f"(){file.path}", str(function.start)) for function in around]
+            functions = [function.values["name"] for function in around]
             keys += [("()", owner + function) for function in functions for owner in owners]
         paths: list[str | None] = []
         for key in keys:
@@ -386,7 +392,7 @@ class RouterPaths:
                     and value[0] == "n"
                     and file.find_assignment(get_last_part(value[1])) is None
                 ):
-                    keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
+                    keys = [key for key in keys if key[0] != file.path] or [_COMPUTED]
                 for key in keys:
                     mounts.setdefault(key, []).append((file, call, path))
         return mounts
@@ -420,9 +426,9 @@ class RouterPaths:
             is_near = posixpath.dirname(other.path) == folder and maker_on[0] != "n"
             return is_of_package, is_near, is_named
 
-        rated = [(rate(*one), one) for one in candidates]
+        rated = [(rate(*candidate), candidate) for candidate in candidates]
         best = max(rating for rating, _ in rated)
-        chosen = [one for rating, one in rated if rating == best and any(rating)]
+        chosen = [candidate for rating, candidate in rated if rating == best and any(rating)]
         return chosen[0] if len(chosen) == 1 else None
 
     def _list_factories(self, name: str, language: str) -> list[tuple[File, Fact]]:
@@ -437,7 +443,7 @@ class RouterPaths:
 
     def _creates_router(self, file: File, function: Fact) -> bool:
         if file.path not in self._makers:
-            makers = (one.start for one in file.calls if self._is_maker(one))
+            makers = (call.start for call in file.calls if self._is_maker(call))
             self._makers[file.path] = sorted(makers)
         starts = self._makers[file.path]
         return bisect_left(starts, function.start) < bisect_left(starts, function.end)

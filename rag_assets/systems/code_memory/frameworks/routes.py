@@ -165,10 +165,12 @@ class RouteReader:
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
         around = file.find_enclosing(file.calls, fact.start)
-        if any(one.values["name"] in names for one in around if one is not fact):
+        if any(statement.values["name"] in names for statement in around if statement is not fact):
             return True
         functions = file.find_enclosing(file.functions, fact.start)
-        parameters = (one for function in functions for one in function.values["parameters"])
+        parameters = (
+            parameter for function in functions for parameter in function.values["parameters"]
+        )
         types = self.framework.routers.types
         return any(name == RECEIVER and type_ in types for name, type_ in parameters)
 
@@ -216,14 +218,14 @@ class RouteReader:
             LAST_PARTS.split(str(text[1]))[-1].upper() for text in texts if text[0] in {"s", "n"}
         )
         methods = tuple(word.removeprefix("METHOD") for word in words)
-        return tuple(one for one in methods if one in _VERBS) or (
+        return tuple(method for method in methods if method in _VERBS) or (
             ("ANY",) if texts else (routes.default,)
         )
 
     def _find_route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path in a route's call; "" if there is none, None if it is computed."""
         if routes.is_joined:
-            is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
+            is_computed = any(argument[0] not in "sfnc" for argument in fact.values["arguments"])
             return None if is_computed else "/".join(iter_strings(fact.values["arguments"]))
         value = find_argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
@@ -298,14 +300,16 @@ class RouteReader:
     ) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield methods and handler of each call in an argument: `get(show).post(store)`."""
         value: Sequence[Any] | None = next(
-            (one for one in fact.values["arguments"] if one[0] == "c"), None
+            (argument for argument in fact.values["arguments"] if argument[0] == "c"), None
         )
         methods_and_handlers: list[tuple[tuple[str, ...], str]] = []
         handler = ""
         while (call := file.find_call(value)) is not None and len(
             methods_and_handlers
         ) < _MOST_VERBS:
-            handlers = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
+            handlers = [
+                argument for argument in call.values["arguments"] if argument[0] in {"n", "f"}
+            ]
             name = handlers[-1][1] if handlers and handlers[-1][0] == "n" else handler
             if (method := routes.verbs.get(call.values["name"])) is not None:
                 methods_and_handlers.append((tuple(method.split("|")), name))
@@ -327,7 +331,7 @@ class RouteReader:
                 yield from self._iter_routes_of_class(file, fact, routes)
                 continue
             around = file.find_enclosing(file.classes, start)
-            enclosing_classes = [one for one in around if one.start < start]
+            enclosing_classes = [class_fact for class_fact in around if class_fact.start < start]
             methods = self._list_route_methods(routes.annotations[values["name"]], routes, fact)
             handler = values["of"]
             if enclosing_classes:
@@ -355,13 +359,17 @@ class RouteReader:
             return
         prefixes = self._paths.list_paths_of_value(file, fact.values["on"], fact.start)
         start, end = fact.values["target"]
-        inside = (one for one in file.declared if start < one.start < end)
-        methods = {LAST_PARTS.split(one.symbol)[-1].upper(): one for one in inside}
-        for method, one in methods.items():
+        inside = (definition for definition in file.declared if start < definition.start < end)
+        methods = {
+            LAST_PARTS.split(definition.symbol)[-1].upper(): definition for definition in inside
+        }
+        for method, definition in methods.items():
             if method in _VERBS:
                 for prefix in filter(None, prefixes):
-                    place = file, fact, one.start
-                    yield self._build_route((method,), join_paths(prefix, path), one.symbol, place)
+                    place = file, fact, definition.start
+                    yield self._build_route(
+                        (method,), join_paths(prefix, path), definition.symbol, place
+                    )
 
     def _list_paths_in_annotations(
         self, file: File, fact: Fact, routes: RouteRules
@@ -369,16 +377,19 @@ class RouteReader:
         """Return the paths in an annotation or its siblings: "" if absent, None if computed."""
         target = fact.values["target"]
         others = [
-            one
-            for one in (file.annotations if routes.path_annotation else ())
-            if one.values["target"] == target and one.values["name"] in routes.path_annotation
+            sibling
+            for sibling in (file.annotations if routes.path_annotation else ())
+            if sibling.values["target"] == target
+            and sibling.values["name"] in routes.path_annotation
         ]
-        for one in (fact, *others):
-            value = find_argument(one, routes.path)
+        for annotation in (fact, *others):
+            value = find_argument(annotation, routes.path)
             texts = value[1] if value is not None and value[0] == "l" else []
             if len(texts) > 1 and not routes.is_joined:
-                return [self._repository.resolve_text(file, text, one.start) for text in texts]
-            path = self._find_route_path(file, one, routes)
+                return [
+                    self._repository.resolve_text(file, text, annotation.start) for text in texts
+                ]
+            path = self._find_route_path(file, annotation, routes)
             if path != "":
                 return [path]
         return [""]
@@ -445,10 +456,12 @@ class RouteReader:
         route = re.sub(pages.drop, "", route) if pages.drop else route
         path = join_paths(pages.prefix, route.removesuffix("/index"))
         names = {**{method: method for method in pages.methods}, **pages.exports}
-        for one in file.declared if names else ():
-            if one.symbol in names and one.values.get("exported"):
-                methods = tuple(names[one.symbol].split("|"))
-                yield self._build_route(methods, path, one.symbol, (file, one, one.start))
+        for definition in file.declared if names else ():
+            if definition.symbol in names and definition.values.get("exported"):
+                methods = tuple(names[definition.symbol].split("|"))
+                yield self._build_route(
+                    methods, path, definition.symbol, (file, definition, definition.start)
+                )
         if not names:
             stated = (match.groupdict().get("method") or "").upper()
             methods = (stated,) if stated else (("ANY",) if pages.prefix else ("GET",))
@@ -474,10 +487,12 @@ def find_page_route(pages: PageRules, path: str) -> re.Match[str] | None:
 
 def _find_default_export(file: File) -> Fact:
     """Return the default export of a file, else another definition in it, else its start."""
-    exports = (one.values for one in file.exports if one.values["name"] == "default")
-    default = next((one.get("local") for one in exports), None)
-    exported = [one for one in file.declared if one.values.get("exported")]
-    named = [one for one in file.declared if one.symbol in {"default", default}]
+    exports = (export.values for export in file.exports if export.values["name"] == "default")
+    default = next((export.get("local") for export in exports), None)
+    exported = [definition for definition in file.declared if definition.values.get("exported")]
+    named = [
+        definition for definition in file.declared if definition.symbol in {"default", default}
+    ]
     return next(iter([*named, *exported, *file.declared]), Fact("", 0, 0, line_start=1, line_end=1))
 
 
@@ -515,11 +530,11 @@ class _ResourceRoutes:
 
     def get_action_in_block(self, file: File, fact: Fact, path: str) -> str:
         """Return the handler of a route in a resource's block, `Controller::path`; else ""."""
-        for one in reversed(file.find_enclosing(file.calls, fact.start)):
-            kind = self._resources.calls.get(one.values["name"])
-            value = find_argument(one, "0")
+        for call in reversed(file.find_enclosing(file.calls, fact.start)):
+            kind = self._resources.calls.get(call.values["name"])
+            value = find_argument(call, "0")
             if kind is not None and value is not None and value[0] == "s":
-                return f"{self._find_controller_name(file, one, str(value[1]), kind)}::{path}"
+                return f"{self._find_controller_name(file, call, str(value[1]), kind)}::{path}"
         return ""
 
     def _select_actions(
@@ -534,7 +549,9 @@ class _ResourceRoutes:
         }
 
     def _find_controller_name(self, file: File, fact: Fact, name: str, kind: str) -> str:
-        alias = next((one[1] for one in fact.values["arguments"] if one[0] == "n"), None)
+        alias = next(
+            (argument[1] for argument in fact.values["arguments"] if argument[0] == "n"), None
+        )
         if alias is not None:
             return "::".join([*self._paths.iter_controller_modules(file, fact), str(alias)])
         named = get_named_text(fact, "controller")

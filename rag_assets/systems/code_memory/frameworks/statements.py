@@ -214,9 +214,12 @@ class _StatementReader:
         receiver = node.child_by_field_name("receiver")
         if receiver is None or receiver.type != "parameter_list" or not receiver.named_children:
             return None
-        one = receiver.named_children[0]
-        type_ = self._get_compact_text(one.child_by_field_name("type")).lstrip("*")
-        return [self._get_compact_text(one.child_by_field_name("name")), type_.partition("[")[0]]
+        parameter = receiver.named_children[0]
+        type_ = self._get_compact_text(parameter.child_by_field_name("type")).lstrip("*")
+        return [
+            self._get_compact_text(parameter.child_by_field_name("name")),
+            type_.partition("[")[0],
+        ]
 
     def _find_class_name(self, node: Node) -> Node | None:
         is_named_first = node.type == "model_block" and node.named_children

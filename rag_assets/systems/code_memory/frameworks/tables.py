@@ -167,16 +167,18 @@ class TableReader:
 
         A class whose table another file states is left out.
         """
-        for one in file.properties if tables.sets else ():
-            type_, _, rest = one.values["value"][1].partition("<")
+        for property_ in file.properties if tables.sets else ():
+            type_, _, rest = property_.values["value"][1].partition("<")
             name = get_last_part(rest.rstrip(">?"))
             class_ = self._resolve_class(file, name)
             if type_ not in tables.sets or name in self._configured_names:
                 continue
             if class_ is not None and self._map_class(tables, class_) is not None:
                 continue
-            place = (file, one, "") if class_ is None else (class_.file, class_.fact, class_.name)
-            yield str(one.values["name"]), MappedClass(*place, is_named=True)
+            place = (
+                (file, property_, "") if class_ is None else (class_.file, class_.fact, class_.name)
+            )
+            yield str(property_.values["name"]), MappedClass(*place, is_named=True)
 
     def _map_class(
         self, tables: TableRules, class_: ClassStatement
@@ -285,7 +287,7 @@ class TableReader:
             (get_last_part(fact.values["name"]), ClassStatement(file, fact))
             for file in self._files
             for fact in file.classes
-            if all(one is fact for one in file.find_enclosing(file.classes, fact.start))
+            if all(enclosing is fact for enclosing in file.find_enclosing(file.classes, fact.start))
         )
 
     def _resolve_class(self, file: File, name: str) -> ClassStatement | None:

@@ -119,8 +119,8 @@ def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:
-    units = (replace(one, start=one.start + by, end=one.end + by) for one in reading.units)
-    facts = (replace(one, start=one.start + by, end=one.end + by) for one in reading.facts)
+    units = (replace(unit, start=unit.start + by, end=unit.end + by) for unit in reading.units)
+    facts = (replace(fact, start=fact.start + by, end=fact.end + by) for fact in reading.facts)
     cuts = (cut + by for cut in reading.cuts)
     return replace(reading, units=tuple(units), facts=tuple(facts), cuts=tuple(cuts))
 

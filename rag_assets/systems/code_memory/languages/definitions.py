@@ -118,7 +118,11 @@ class _FileWalk:
         every = [placed.definition for placed in definitions]
         self._by_node = {definition.node.id: definition for definition in reversed(every)}
         self._symbols = {definition.symbol for definition in every}
-        self._parents = {one.type: one.extends for one in every if one.type and one.extends}
+        self._parents = {
+            definition.type: definition.extends
+            for definition in every
+            if definition.type and definition.extends
+        }
         self._fields: dict[str, list[tuple[str, str]]] = {}
         for definition in every:  # A type may be declared in several places, as with extensions.
             self._fields.setdefault(definition.type, []).extend(definition.fields)

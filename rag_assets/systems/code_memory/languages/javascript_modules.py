@@ -77,7 +77,11 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
         yield from _iter_import_facts(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
         clauses = [clause for clause in node.named_children if clause.type == "export_clause"]
-        names = [pair for one in clauses for pair in _iter_aliases(tree, one, "export_specifier")]
+        names = [
+            pair
+            for export_clause in clauses
+            for pair in _iter_aliases(tree, export_clause, "export_specifier")
+        ]
         for fact, _ in _iter_import_facts(tree, node, _get_imported_module(tree, node), names):
             yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":

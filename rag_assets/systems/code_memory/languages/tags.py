@@ -380,7 +380,7 @@ def _find_definitions_in_errors(
     definitions: dict[int, _FoundDefinition] = {}
     if language.definition is None or not tree.root.has_error:
         return definitions
-    known_lines = {one.line for one in known.values()}
+    known_lines = {definition.line for definition in known.values()}
     line, counted = 1, 0
     for start, end in _list_large_errors(tree):
         line_start = tree.text.rfind("\n", 0, start) + 1
@@ -460,7 +460,7 @@ def _read_references(
         name = (
             _get_end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
         )
-        if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
+        if 0 < len(name) <= _LONGEST_NAME and not any(character in name for character in "|\n "):
             line = name_node.start_point.row + 1
             yield tree.start(name_node), TagReference(named, name, line, receiver)
     if named == "import" and not captures.get("name"):

@@ -193,7 +193,7 @@ async def show_file(visit: Visit) -> Response:
         visit, lambda walker, caller: walker.find_definitions(visit.tenant_id, caller, path=path)
     )
     walk = await _walk(visit, _FILE + path, direction="both", depth=1)
-    definitions.sort(key=lambda one: (one.line_start or 0, one.name))
+    definitions.sort(key=lambda node: (node.line_start or 0, node.name))
     return visit.html(
         "file.html", path=path, definitions=definitions, walk=walk, format_name=format_name
     )

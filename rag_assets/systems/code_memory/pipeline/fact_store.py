@@ -137,23 +137,25 @@ def compare_relations(
     altered: list[str] = []
     for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hash_range), _BATCH):
         compared += len(batch)
-        wrong = _find_differing_relations(ctx, {one.chunk_set_key: one.media_type for one in batch})
-        altered += (one.document_id for one in batch if one.chunk_set_key in wrong)
+        wrong = _find_differing_relations(
+            ctx, {text.chunk_set_key: text.media_type for text in batch}
+        )
+        altered += (text.document_id for text in batch if text.chunk_set_key in wrong)
         if repairs and wrong:
             ctx.guard()
             code.relation_rows.replace_rows(ctx.ref, wrong)
     orphans = code.relation_rows.list_orphaned_texts(ctx.ref.id)
     derived = _derive_recorded_documents(ctx)
-    changes = {one.of: code.derivations.count_changes(ctx.ref, one) for one in derived}
+    changes = {records.of: code.derivations.count_changes(ctx.ref, records) for records in derived}
     # If the catalog was reset to an earlier state, these rows may be the only copy.
     if repairs and may_delete(ctx):
         if orphans:
             ctx.guard()
             code.relation_rows.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
-        for one in derived:
-            if changes[one.of]:
+        for records in derived:
+            if changes[records.of]:
                 ctx.guard()
-                code.derivations.record(ctx.ref, one)
+                code.derivations.record(ctx.ref, records)
     differing = {source: number for source, number in changes.items() if number}
     return RelationDrift(compared, tuple(sorted(altered)), len(orphans), differing)
 
@@ -226,7 +228,7 @@ class CodeFacts:
         counted = f"{format_count(documents, 'document')}, {changed:,} of them to be listed"
         lines = {"derived of files": counted}
         statements = [statement for record in records for statement in record.unresolved]
-        indexes = [one.description for one in statements if one.about == INDEXES]
+        indexes = [statement.description for statement in statements if statement.about == INDEXES]
         return DerivedWork(
             changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {})
         )
@@ -272,7 +274,11 @@ def _derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
         return []
     settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
     indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
-    texts = [(one.source, one.chunk_set_key) for one in indexed if one.source in settled]
+    texts = [
+        (document.source, document.chunk_set_key)
+        for document in indexed
+        if document.source in settled
+    ]
     lost = ctx.lake.find_missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
     intact = {source: mark.fingerprint for source, mark in settled.items() if source not in damaged}
@@ -289,10 +295,14 @@ def _derive_from_sources(
     indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
-    marks = {source: SourceMark(one, frozenset()) for source, one in fingerprints.items()}
+    marks = {
+        source: SourceMark(fingerprint, frozenset()) for source, fingerprint in fingerprints.items()
+    }
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks_json
-    for documents in iter_repositories(one for one in indexed if one.source in fingerprints):
+    for documents in iter_repositories(
+        document for document in indexed if document.source in fingerprints
+    ):
         source, scope = documents[0].source, documents[0].access_scope
         signs, deciding = read_survey(ctx, documents)
         # An index may refer to files in every language.
@@ -326,15 +336,19 @@ def _read_references(
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
-        ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
+        ScipIndex.read(texts[document.document_id].text)
+        for document in indexes
+        if document.document_id in texts
     ]
     by_path = {parse_path(document.uri): document for document in documents}
     wanted = {path for index in read for path in index.locate_files(by_path)}
     texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
     sources = {
-        path: SourceFile(one.uri, files[one.document_id].facts, parsed.text, bool(parsed.masked))
+        path: SourceFile(
+            referring.uri, files[referring.document_id].facts, parsed.text, bool(parsed.masked)
+        )
         for path in sorted(wanted)
-        if (parsed := texts.get((one := by_path[path]).document_id)) is not None
+        if (parsed := texts.get((referring := by_path[path]).document_id)) is not None
     }
     return find_exact_references(read, sources)
 
@@ -344,7 +358,7 @@ def _read_parsed_texts(
 ) -> dict[str, ParsedText]:
     ids = [document.document_id for document in documents]
     documents_by_id = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
-    keys = {one.document_id: ctx.parse_key(one) for one in documents_by_id}
+    keys = {document.document_id: ctx.parse_key(document) for document in documents_by_id}
     return {
         id_: rows[keys[id_]].parsed
         for batch in batched(keys, _BATCH)

@@ -128,7 +128,7 @@ def _compute_mark_key(tenant: Tenant, fingerprint: Fingerprint) -> str:
     # A tenant without own frameworks has the same key as before there were own frameworks.
     own = [tenant.own_frameworks_json] if tenant.own_frameworks_json else []
     # Written as text, because numbers beyond 64 bits are not exact in JSON.
-    sums = [str(one) for one in fingerprint]
+    sums = [str(number) for number in fingerprint]
     return compute_key("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
 
 
@@ -154,22 +154,24 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
     parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
-    former_by_id = {one.document_id: one for one in former}
+    former_by_id = {document.document_id: document for document in former}
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     is_served = serving is not None and serving.number == number and not work.is_superseded
     settled = find_settled_sources(ctx.catalog, ctx.tenant, number) if is_served else {}
-    pairs = [(former_by_id.get(id_), one) for id_, one in parsed.items()]
+    pairs = [(former_by_id.get(id_), document) for id_, document in parsed.items()]
     change = _SliceChange(ctx, pairs, settled)
     if change.keeps_labels():
         change.move_marks()
         return
     changed: dict[str, Mapping[str, str]] = {}
-    indexed = {one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number)}
+    indexed = {
+        document.document_id: document for document in code.kinds.iter_indexed(ctx.ref.id, number)
+    }
     documents = [*(indexed | parsed).values()]
     for files in iter_repositories(documents):
         labelled = [*filter(is_labelled, files)]
         signs, deciding = read_survey(ctx, labelled)
-        python = [one for one in labelled if get_language(one) == "python"]
+        python = [document for document in labelled if get_language(document) == "python"]
         whole = load_file_facts(ctx, python) if uses_django(signs) else {}
         changed |= find_changed_labels(files, {**deciding, **whole})
     if changed:
@@ -226,7 +228,7 @@ class _SliceChange:
     def keeps_labels(self) -> bool:
         """Return whether the recorded labels are current and the slice does not change them."""
         for old, new in self._pairs:
-            present = [one for one in (old, new) if one is not None]
+            present = [document for document in (old, new) if document is not None]
             if any(map(is_labelled, present)) and new.source not in self._settled:
                 return False
         decide = self._list_deciding_facts
@@ -254,7 +256,7 @@ class _SliceChange:
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
         """Return whether the change of a document certainly leaves derived documents unchanged."""
-        present = [one for one in (old, new) if one is not None]
+        present = [document for document in (old, new) if document is not None]
         if mark.reads_texts or any(map(is_index, present)):
             return False
         if mark.languages is not None:
@@ -263,7 +265,7 @@ class _SliceChange:
             read = list_languages_to_read(frozenset(signs), own)
             if read is None or not read <= mark.languages:
                 return False
-            if mark.languages.isdisjoint({get_language(one) for one in present}):
+            if mark.languages.isdisjoint({get_language(document) for document in present}):
                 return True
         return (
             old is not None
@@ -277,7 +279,7 @@ class _SliceChange:
     @cached_property
     def _facts(self) -> Mapping[str, tuple[Fact, ...]]:
         """Return the facts of the slice's texts, new and former, by chunk_set_key."""
-        documents = (one for pair in self._pairs for one in pair if one is not None)
+        documents = (document for pair in self._pairs for document in pair if document is not None)
         return self._ctx.lake.facts({o.chunk_set_key for o in documents}, _is_label_fact)
 
 
@@ -294,7 +296,9 @@ def read_survey(
         file = _build_file_facts(document, facts)
         signs |= list_signs(file, ctx.tenant.own_frameworks_json)
         files[document.document_id] = replace(file, facts=keep_deciding_facts(facts, file.language))
-    return frozenset(signs), {one.document_id: files[one.document_id] for one in documents}
+    return frozenset(signs), {
+        document.document_id: files[document.document_id] for document in documents
+    }
 
 
 def build_relations_of_texts(
@@ -320,10 +324,16 @@ def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {
-        (one := item.document).document_id: CodeDocument(
-            *(one.document_id, one.source, one.uri, one.media_type, one.access_scope),
+        (document := item.document).document_id: CodeDocument(
+            *(
+                document.document_id,
+                document.source,
+                document.uri,
+                document.media_type,
+                document.access_scope,
+            ),
             chunk_set_key=item.chunk_set_key,
-            kinds=known.get(one.document_id, {}),
+            kinds=known.get(document.document_id, {}),
         )
         for item in parsed
     }
@@ -375,8 +385,8 @@ def _read_facts(
         with _pause_collector():
             facts_by_key = ctx.lake.facts(batch, wants_kind)
         for key in batch:
-            for one in by_text[key]:
-                yield one, facts_by_key.get(key, ())
+            for document_of_text in by_text[key]:
+                yield document_of_text, facts_by_key.get(key, ())
 
 
 @contextmanager

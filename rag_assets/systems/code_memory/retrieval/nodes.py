@@ -151,18 +151,25 @@ def _is_model_policy(source: str, target: Node) -> bool:
 
 
 @lru_cache(_MOST_CACHED_NODES)
-def build_node(one: FoundSymbol) -> Node:
+def build_node(definition: FoundSymbol) -> Node:
     """Return the node of a definition."""
-    role = _UNIT_ROLES.get(one.role, "class")
+    role = _UNIT_ROLES.get(definition.role, "class")
     # The name of an anonymous class starts with the name of its document.
-    own = one.name.removeprefix(f"{one.uri}#")
-    kind = get_source_type(role, own, one.kinds, one.document_type)
-    kind = _TEST if kind == _CODE and is_test(parse_path(one.uri)) else kind
-    lines = one.line_start, one.line_end
+    own = definition.name.removeprefix(f"{definition.uri}#")
+    kind = get_source_type(role, own, definition.kinds, definition.document_type)
+    kind = _TEST if kind == _CODE and is_test(parse_path(definition.uri)) else kind
+    lines = definition.line_start, definition.line_end
     return Node(
-        *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
-        document_id=one.document_id,
-        symbol=_get_chunk_name(one.local_name),
+        *(
+            definition.name,
+            kind,
+            definition.source,
+            definition.uri,
+            *lines,
+            definition.content_hash,
+        ),
+        document_id=definition.document_id,
+        symbol=_get_chunk_name(definition.local_name),
     )
 
 

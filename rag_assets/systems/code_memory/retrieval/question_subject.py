@@ -40,7 +40,7 @@ _SHAPES: Final = (
     # Names of several words: InvoiceController, sendReminder, invoice_lines.
     r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
 )
-_NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_NAME: Final = re.compile("|".join(f"(?:{shape})" for shape in _SHAPES))
 _MARKS: Final = r"(?:\[\]=?|===?|!=|=~|<=>|<<|>>|<=|>=|\*\*|[-+*%<>!^&|~]@?)"
 """Matches the name of an operator, as languages define it for a class."""
 _WHOLE: Final = re.compile(
@@ -172,13 +172,15 @@ def find_question_names(
 ) -> QuestionNames:
     """Return the names in a question; names in the request's options come first."""
     table = TABLE + table_name.removeprefix(TABLE) if table_name else None
-    names_in_options = [one for one in (route_name, controller_class, table) if one]
+    names_in_options = [name for name in (route_name, controller_class, table) if name]
     in_question, rest = _read_question(query)
     words = [_remove_plural(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MOST_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
-    plain = not any(one.isalpha() and not one.isascii() for token in rest for one in token)
+    plain = not any(
+        character.isalpha() and not character.isascii() for token in rest for character in token
+    )
     plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
     is_bare = bool(in_question) and not rest
     # The only word of a bare question may be an ordinary word.

@@ -60,10 +60,16 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
     """Return the names of definitions most similar to a question or a name, nearest first."""
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
     whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
-    is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
+    is_name = bool(whole) and (
+        bool(first) or not any(character.isspace() for character in query.strip())
+    )
     like: list[str] = []
     for tried in _iter_search_attempts(words, whole if is_name else ""):
-        like = [one.name for stems in tried for one in view.find_by_parts(stems, _LOOKED_AT)]
+        like = [
+            definition.name
+            for stems in tried
+            for definition in view.find_by_parts(stems, _LOOKED_AT)
+        ]
         if preferred := [name for name in like if name.startswith(first)]:
             like = preferred
             break
@@ -153,7 +159,7 @@ def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[tu
     """Return the names in a request that no definition and no file has, each after its field."""
     names = [(field, value) for field in _NAME_FIELDS if (value := getattr(request, field))]
     in_query = find_question_names(request.query).names
-    names += [("query", one) for one in in_query if _SYMBOL.fullmatch(one)]
+    names += [("query", name) for name in in_query if _SYMBOL.fullmatch(name)]
     undefined: list[tuple[str, str]] = []
     for field, written in names[:_MOST_NAMES]:
         name = written if field == "query" else written.removeprefix(TABLE)

@@ -204,8 +204,8 @@ class Neighbourhoods:
         files = {key: file for file, key in find_defining_files(keys, nodes).items()}
         wanted = [(key, files.get(key)) for key in keys]
         cached = self._cache
-        known = {one: cached[one] for one in wanted if one in cached}
-        missing = [one for one in wanted if one not in known]
+        known = {key: cached[key] for key in wanted if key in cached}
+        missing = [key for key in wanted if key not in known]
         if missing:
             fresh = _read_neighbourhoods(view, missing, nodes)
             known |= fresh
@@ -283,7 +283,10 @@ def _read_neighbourhoods(
     }
     known = view.find_end_nodes([*distinct.values()], nodes)
     return {
-        one: _build_neighbourhood(edges_at[one[0]], known, is_cut=found_edges.cut) for one in wanted
+        node_and_file: _build_neighbourhood(
+            edges_at[node_and_file[0]], known, is_cut=found_edges.cut
+        )
+        for node_and_file in wanted
     }
 
 
@@ -291,7 +294,9 @@ def _build_neighbourhood(
     edges: Sequence[_EdgeAtNode], known: Mapping[NodeKey, Node], *, is_cut: bool
 ) -> Neighbourhood:
     ordered = []
-    followed = [one for one in edges if one[2] in known]  # Only ends that the repository defines.
+    followed = [
+        edge for edge in edges if edge[2] in known
+    ]  # Only ends that the repository defines.
     relations = [_get_relation_name(edge, known) for edge, *_ in followed]
     counts = _count_relations(followed, relations)
     for (edge, index, other), (kind, is_named) in zip(followed, relations, strict=True):
@@ -300,7 +305,7 @@ def _build_neighbourhood(
         if share >= _MIN_SHARE:
             neighbour = Neighbour(share, other, known[other], edge.kind, is_named, edge.document_id)
             ordered.append((-share, (edge.document_id, edge.position), neighbour))
-    ordered.sort(key=lambda one: one[:2])
+    ordered.sort(key=lambda neighbour: neighbour[:2])
     size = _MOST_EDGES if is_cut else len(edges)
     return Neighbourhood([neighbour for _, _, neighbour in ordered], size)
 
@@ -499,8 +504,8 @@ class _SpreadFromNames(_Spread):
             )
             for key, node in self.nodes.items()
         ]
-        nodes.sort(key=lambda one: (len(one.path) > 1, -one.score, one.node.name))
-        defining = {one.node.document_id for one in nodes}
+        nodes.sort(key=lambda reached: (len(reached.path) > 1, -reached.score, reached.node.name))
+        defining = {reached.node.document_id for reached in nodes}
         stating = {id_: s for id_, s in self.stating_documents.items() if id_ not in defining}
         return Flow(tuple(nodes), stating)
 
@@ -550,7 +555,7 @@ class _SpreadFromResults(_Spread):
             ReachedNode(self.nodes[key], gain * self.followed.get(key, 1.0), self.paths[key])
             for key, gain in self.gained.items()
         ]
-        nodes.sort(key=lambda one: (-one.score, one.node.name))
+        nodes.sort(key=lambda reached: (-reached.score, reached.node.name))
         return Flow(tuple(nodes), self.stating_documents)
 
     def _remember_path(

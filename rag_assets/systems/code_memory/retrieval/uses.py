@@ -166,7 +166,7 @@ def find_uses_of_nodes(
         stated: known relations; uses on the same lines are omitted, and equal calls in one
             definition are certain.
     """
-    sought = [one for node in nodes if (one := _build_target(node)) is not None]
+    sought = [sought_target for node in nodes if (sought_target := _build_target(node)) is not None]
     targets = sought[:MOST_TARGETS]
     wanted = dict.fromkeys(target.name for target in targets)
     if not wanted:
@@ -191,9 +191,11 @@ class _UseResolver:
         self._targets, self._files = targets, files
         self._stated: set[StatedUse] = set()
         self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for one in stated:
-            self._stated.add((one.uri, one.line_start, _get_last_part(one.target, one.uri)))
-            self._evidence[one.source, one.target].append(one.evidence)
+        for relation in stated:
+            self._stated.add(
+                (relation.uri, relation.line_start, _get_last_part(relation.target, relation.uri))
+            )
+            self._evidence[relation.source, relation.target].append(relation.evidence)
         read = files[:MOST_FILES]
         self._omitted = len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
@@ -284,8 +286,8 @@ class _UseResolver:
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and is_within(within.name, target.holder)
-            others = (one for one in candidates if one != target.node.name)
-            if inside and not any(is_within(one, target.holder) for one in others):
+            others = (candidate for candidate in candidates if candidate != target.node.name)
+            if inside and not any(is_within(candidate, target.holder) for candidate in others):
                 return "same class"
         near = self._explain_bare_name(target, file) if place.receiver == "" else ""
         return near or self._explain_single_name(target, file, place, candidates)
@@ -342,13 +344,13 @@ class _UseResolver:
         if places.get(uri):
             return ""
         if any(map(file.has_import_of, filter(None, (target.name, target.stem, target.owner)))):
-            imported = {one for one in places if file.has_import_of(_get_stem(one))}
+            imported = {uri for uri in places if file.has_import_of(_get_stem(uri))}
             if len(imported | {target.node.uri}) == 1:
                 return "import"
         language = load_tag_languages().get(file.language)
         if language is not None and language.is_open_in_folder:
             folder = posixpath.dirname(uri)
-            in_folder = [one for one in places if posixpath.dirname(one) == folder]
+            in_folder = [uri for uri in places if posixpath.dirname(uri) == folder]
             if in_folder == [target.node.uri] and len(places[in_folder[0]]) == 1:
                 return "same package"
         return ""
@@ -375,7 +377,7 @@ class _UseResolver:
         rare = {
             key: names for key, names in self._candidates.items() if len(names) <= MOST_CANDIDATES
         }
-        known = {one for names in rare.values() for one in names}
+        known = {name for names in rare.values() for name in names}
         resolvable = {name for *_, name in rare}
         sources = {
             within.name
@@ -422,11 +424,11 @@ def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
     files = _group_by_file(rows)
     uses = [
         Use(
-            *(name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source),
+            *(name, name, use.kind, use.receiver, file.row.uri, use.line, file.row.source),
             *(None, "", 0),
         )
         for file in files
-        for one in file.names[name].uses
+        for use in file.names[name].uses
     ]
     omitted = sum(file.names[name].omitted for file in files) + int(is_cut)
     programs = {file.row.uri for file in files if file.language in load_tag_languages()}
@@ -470,7 +472,9 @@ def is_within(name: str, holder: str) -> bool:
 
 def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
     around = [symbol for symbol in symbols if symbol.line_start <= line <= symbol.line_end]
-    return min(around, key=lambda one: one.line_end - one.line_start, default=None)
+    return min(
+        around, key=lambda definition: definition.line_end - definition.line_start, default=None
+    )
 
 
 def _get_last_part(name: str, uri: str) -> str:

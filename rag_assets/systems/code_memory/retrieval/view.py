@@ -109,7 +109,7 @@ class Reexports:
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
         """Return the definition of each name that means exactly one; other names are omitted."""
-        exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
+        exported = (lookup for lookup in names if not lookup.name.startswith((CALLED, SCOPED)))
         pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
         seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
         definitions: dict[NameLookup, str] = {}
@@ -205,7 +205,7 @@ class RelationView:
         """Return the definitions with this name: qualified, or short as in `Controller@method`."""
         wanted = name.lstrip("\\").replace("@", "::")
         defined = self.find_by_qualified_names([*dict.fromkeys([name, wanted])])
-        exactly = [one for one in defined if one.name == name] or defined
+        exactly = [definition for definition in defined if definition.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
             return exactly or self._filter_permitted(
                 self.relations.find_by_short_name(list_search_keys(name))
@@ -215,7 +215,11 @@ class RelationView:
             return exactly
         shorts = [get_short_name(wanted), *list_search_keys(name)]
         called = self._filter_permitted(self.relations.find_by_short_name(shorts))
-        precise = [one for one in called if "." in wanted and ends_with_name(one.name, wanted)]
+        precise = [
+            definition
+            for definition in called
+            if "." in wanted and ends_with_name(definition.name, wanted)
+        ]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def find_by_suffix(self, name: str) -> list[FoundSymbol]:
@@ -226,12 +230,16 @@ class RelationView:
 
         def filter_symbols(symbols: Sequence[FoundSymbol]) -> list[FoundSymbol]:
             permitted = self._filter_permitted(symbols)
-            return [one for one in permitted if split_name(one.name)[-len(parts) :] == parts]
+            return [
+                definition
+                for definition in permitted
+                if split_name(definition.name)[-len(parts) :] == parts
+            ]
 
         *_, last = written = split_name(name, folded=False)[-2:]
         shorts = dict.fromkeys((".".join(written).lower(), last.lower(), parts[-1]))
         definitions = filter_symbols(self.relations.find_by_short_name([*shorts]))
-        if any(split_name(one.name, folded=False)[-1] == last for one in definitions):
+        if any(split_name(definition.name, folded=False)[-1] == last for definition in definitions):
             return definitions
         definitions += filter_symbols(self.relations.find_by_last_part(last, MOST_SPELLED))
         return [*dict.fromkeys(definitions)]
@@ -266,7 +274,7 @@ class RelationView:
     def find_scip_edges(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to these nodes that a SCIP index states."""
         edges = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
-        return [one for one in self._filter_permitted(edges) if one.how == "scip"]
+        return [edge for edge in self._filter_permitted(edges) if edge.how == "scip"]
 
     def list_documents(
         self, source_types: Sequence[str], *, only_unscanned: bool = False
@@ -278,7 +286,7 @@ class RelationView:
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""
         documents = self._filter_permitted(self.relations.list_first_documents(sources))
-        readable = {one.source for one in documents}
+        readable = {document.source for document in documents}
         return [source for source in sources if source in readable]
 
     def find_by_parts(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
@@ -352,24 +360,27 @@ class RelationView:
                 continue
             sides = {"out": (edge.target,), "in": (edge.stated_of,)}
             known = sides.get(direction, (edge.target, edge.stated_of))
-            members = [one for owner in known for one in owners.get((edge.source, owner), ())]
-            ends = {one: (edge.target + one, edge.stated_of + one) for one in members}
+            members = [member for owner in known for member in owners.get((edge.source, owner), ())]
+            ends = {member: (edge.target + member, edge.stated_of + member) for member in members}
             implementations += (
                 edge._replace(kind=IMPLEMENTED_BY, stated_of=method, target=implementation)
                 for method, implementation in ends.values()
             )
         names = {name for edge in implementations for name in (edge.stated_of, edge.target)}
-        defined = {(one.source, one.name) for one in self.find_by_qualified_names(sorted(names))}
+        defined = {
+            (definition.source, definition.name)
+            for definition in self.find_by_qualified_names(sorted(names))
+        }
         implementations = [
             edge
             for edge in implementations
             if {(edge.source, edge.stated_of), (edge.source, edge.target)} <= defined
         ]
-        counts = Counter((one.source, one.stated_of) for one in implementations)
+        counts = Counter((edge.source, edge.stated_of) for edge in implementations)
         return [
-            one
-            for one in implementations
-            if counts[one.source, one.stated_of] <= MOST_IMPLEMENTATIONS
+            edge
+            for edge in implementations
+            if counts[edge.source, edge.stated_of] <= MOST_IMPLEMENTATIONS
         ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
@@ -389,9 +400,9 @@ class RelationView:
         ends = ((edge, name) for edge in spelled for name in (edge.target, edge.stated_of))
         lookups = {NameLookup.from_edge(edge, name): None for edge, name in ends if name in shorts}
         resolved = {
-            one: find_definition(one.name, one.path, definitions) if definitions else None
-            for one in lookups
-            for definitions in (like[one.source, one.name],)
+            lookup: find_definition(lookup.name, lookup.path, definitions) if definitions else None
+            for lookup in lookups
+            for definitions in (like[lookup.source, lookup.name],)
         }
         lost = [lookup for lookup, definition in resolved.items() if definition is None]
         resolved |= self._reexports.find_definitions(lost) if lost else {}
@@ -463,8 +474,8 @@ class RelationView:
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         nodes = {end: known[end] for end in ends if end in known}
         names = sorted({name for source, name in ends if name and (source, name) not in known})
-        for one in self.find_by_qualified_names(names):
-            nodes[one.source, one.name] = build_node(one)
+        for definition in self.find_by_qualified_names(names):
+            nodes[definition.source, definition.name] = build_node(definition)
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
@@ -478,14 +489,15 @@ class RelationView:
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
         documents = self._filter_permitted(self.relations.find_documents(uris)) if uris else []
         return [
-            build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in documents
+            build_file_node(FILE + document.uri, get_repository_source(document.source))
+            for document in documents
         ]
 
     def add_evidence(self, edges: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
         """Return the relations of edges with their evidence; see RelationsChanged."""
         read = {
-            (one.document_id, one.position): one.evidence or ""
-            for one in self.relations.add_evidence([edge for edge, _ in edges])
+            (complete_edge.document_id, complete_edge.position): complete_edge.evidence or ""
+            for complete_edge in self.relations.add_evidence([edge for edge, _ in edges])
         }
         if any((edge.document_id, edge.position) not in read for edge, _ in edges):
             raise RelationsChanged

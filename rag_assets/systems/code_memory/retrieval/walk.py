@@ -101,10 +101,13 @@ def describe_unresolved(
         )
     ]
     readable = {file.uri for file in view.find_files(list({FILE + uri for uri, _ in relevant}))}
-    relevant = [(uri, one) for uri, one in relevant if uri in readable]
+    relevant = [(uri, statement) for uri, statement in relevant if uri in readable]
     if not relevant:
         return None
-    lines = [f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip() for uri, one in relevant]
+    lines = [
+        f"{uri}:{statement.line} {statement.reason[:_LONGEST_REASON]}".rstrip()
+        for uri, statement in relevant
+    ]
     return (
         f"{format_count(len(relevant), 'statement')} of routes or tables computed:"
         f" {_join_first(lines)}"
@@ -128,7 +131,7 @@ def describe_unfollowed_calls(
     unfollowed = [call for call in calls if (call.source, _get_target_class(call)) in facades]
     if not unfollowed:
         return None
-    places = sorted({(one.uri, one.line_start, one.target) for one in unfollowed})
+    places = sorted({(call.uri, call.line_start, call.target) for call in unfollowed})
     lines = [f"{uri}:{line} {name}" for uri, line, name in places]
     return f"{format_count(len(places), 'call')} on facades not followed: {_join_first(lines)}"
 
@@ -153,7 +156,7 @@ def _may_affect(
     if about:
         of = TABLES if about.startswith(TABLE) else ROUTES
         return _is_requested(of, question) and any(node.name == about for node in own)
-    return any(_may_add_relations(one, question, own, nodes) for one in _KINDS_ADDED)
+    return any(_may_add_relations(topic, question, own, nodes) for topic in _KINDS_ADDED)
 
 
 def _may_add_relations(
@@ -176,7 +179,7 @@ def _choose_topic(name: str) -> str:
 
     The unresolved statements on that topic may concern the name.
     """
-    prefix = next((one for one in PREFIXES if name.startswith(one)), "")
+    prefix = next((known_prefix for known_prefix in PREFIXES if name.startswith(known_prefix)), "")
     if prefix == TABLE:
         return TABLES
     return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
@@ -242,7 +245,11 @@ class Walker:
         definitions = (
             view.find_by_name(name) if name is not None else view.list_definitions([path or ""])
         )
-        return [build_node(one) for one in definitions if path is None or one.uri == path]
+        return [
+            build_node(definition)
+            for definition in definitions
+            if path is None or definition.uri == path
+        ]
 
     def walk_from_name(
         self,
@@ -322,7 +329,7 @@ class Walker:
             self._describe_missing(tenant_id, view, question, result),
             describe_unfollowed_calls(question, state.lost_calls, view),
         ]
-        why = "; ".join(one for one in (result.why, *lacks) if one)
+        why = "; ".join(reason for reason in (result.why, *lacks) if reason)
         return replace(result, complete=not why, why=why or None)
 
     def _describe_missing(
@@ -383,7 +390,7 @@ def _add_uses(view: RelationView, result: WalkResult, kinds: Sequence[str]) -> W
     """Return a walk's result extended by the uses of its start nodes that are found by name."""
     start_nodes = [node for node in result.nodes if node.name in result.start_names]
     by_name = find_uses_of_nodes(view, start_nodes, stated=result.relations)
-    uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
+    uses = [use.relation for use in (*by_name.certain, *by_name.possible)]
     uses = [use for use in uses if not kinds or use.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted
     result = replace(result, uses=tuple(uses[:MOST_USES]))
@@ -411,7 +418,8 @@ class _WalkState:
     def find_start_nodes(self, name: str) -> list[NodeKey]:
         """Add the nodes with a name, in all repositories, and return their keys."""
         self._nodes |= {
-            (one.source, one.name): build_node(one) for one in self._view.find_by_name(name)
+            (definition.source, definition.name): build_node(definition)
+            for definition in self._view.find_by_name(name)
         }
         self._nodes |= {
             (file.repository, file.name): file for file in self._view.find_files([name])

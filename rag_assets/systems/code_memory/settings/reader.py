@@ -131,13 +131,15 @@ def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEnt
         if not is_path or verb.lower() not in _METHODS:
             continue
         inner = entries[index + 1 : bisect_left(starts, entry.end, index)]
-        own_values = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
+        own_values = {
+            entry.path[3]: entry.value for entry in inner if len(entry.path) == _DEPTH + 1
+        }
         method = verb.upper()
         values = {
             "method": method,
             "path": base + path,
             "operation_id": own_values.get("operationId") or "",
-            "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
+            "tags": [entry.value for entry in inner if entry.path[3:] == ("tags", ITEM)],
         }
         symbol = f"{method} {base}{path}"
         operations.append((entry, Fact("operation", entry.start, entry.end, symbol, values)))
@@ -199,7 +201,7 @@ def _read_settings(text: str, language: str) -> CodeText:
     facts: list[Fact] = [fact for _, fact in operations]
     facts += iter_manifest_facts(language, entries)
     facts += islice(_iter_setting_facts(language, entries), MOST_SETTINGS)
-    facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
+    facts = [replace(fact, end=min(fact.end, fact.start + _EVIDENCE)) for fact in facts]
     notes = () if whole else (BROKEN,)
     return CodeText(_cover_text(text, units, ends), sort_facts(facts), notes)
 

@@ -297,7 +297,7 @@ def hash_text(text: str) -> str:
 
 
 def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
-    placed = sorted(documents, key=lambda one: one.path)
+    placed = sorted(documents, key=lambda document: document.path)
     yield INDEX + quote(path)
     yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_ROOT_PARTS:]))
     parsed: dict[str, IndexedSymbol | None] = {}

@@ -297,7 +297,7 @@ def iter_local_names(name: str) -> Iterator[str]:
 
 def get_module_stem(path: str) -> str:
     """Return the path of a JavaScript module without the endings that imports may omit."""
-    suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
+    suffix = next((known_suffix for known_suffix in _JAVASCRIPT if path.endswith(known_suffix)), "")
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
@@ -339,7 +339,7 @@ def _get_rust_module(path: str) -> str:
 
 
 def _get_python_module(path: str) -> str:
-    suffix = next((one for one in _PYTHON if path.endswith(one)), "")
+    suffix = next((known_suffix for known_suffix in _PYTHON if path.endswith(known_suffix)), "")
     path = path.removesuffix(suffix)
     return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
 

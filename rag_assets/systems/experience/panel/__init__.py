@@ -192,7 +192,7 @@ async def _render_trial(
         choices=await visit.read(partial(experience.administration.list_filter_values, record)),
         answer=answer,
         block=block,
-        shown={one.id for one in block.patterns} if block else set(),
+        shown={pattern.id for pattern in block.patterns} if block else set(),
         problem=problem,
     )
 

@@ -67,7 +67,7 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
         chosen = node.child_by_field_name("body") or node.child_by_field_name("condition")
         branches = [chosen, node.child_by_field_name("alternative")]
     elif node.type in {"binary_expression", "augmented_assignment_expression"}:
-        sides = [node.child_by_field_name(one) for one in ("left", "right")]
+        sides = [node.child_by_field_name(side) for side in ("left", "right")]
         branches = sides if operator in {"??", "??="} else []
     elif node.type == "match_expression":
         block = node.child_by_field_name("body")
@@ -300,9 +300,9 @@ class OriginFinder:
             f"${parameter.name}": list_classes(parameter.type) or notes.get(f"${parameter.name}")
             for parameter in self._method.parameters
         }
-        for one in self._around.properties if self._around is not None else ():
-            if kinds := list_classes(one.type):
-                declared[f"$this->{one.name}"] = kinds
+        for property_ in self._around.properties if self._around is not None else ():
+            if kinds := list_classes(property_.type):
+                declared[f"$this->{property_.name}"] = kinds
         return declared
 
     @cached_property
@@ -329,7 +329,9 @@ class OriginFinder:
                 value, target = get_loop_parts(node)
                 step = ELEMENT
             else:
-                value, target = (node.child_by_field_name(one) for one in ("right", "left"))
+                value, target = (
+                    node.child_by_field_name(field_name) for field_name in ("right", "left")
+                )
                 step = ""
             if target is None:
                 continue

@@ -76,7 +76,9 @@ class _FactReader:
         """Yield the facts of a file, in no particular order."""
         yield from self._iter_name_facts()
         if _MENTIONS_FRAMEWORK.search(self._source.text):
-            classes = (one for one in self._source.definitions if one.sort == "class")
+            classes = (
+                definition for definition in self._source.definitions if definition.sort == "class"
+            )
             for around in (None, *classes):
                 yield from self._iter_statement_facts(around)
         yield from self._iter_defined_settings()

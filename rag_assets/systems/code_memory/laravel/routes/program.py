@@ -128,16 +128,20 @@ class LaravelProgram:
             candidates = [
                 (at, settings)
                 for at, settings in self._settings.get(file, ())
-                if key in settings or any(one.startswith(prefix) for one in settings)
+                if key in settings or any(setting.startswith(prefix) for setting in settings)
             ]
             if candidates:
-                path, values = max(candidates, key=lambda one: _count_shared_folders(one[0], near))
+                path, values = max(
+                    candidates, key=lambda candidate: _count_shared_folders(candidate[0], near)
+                )
         if values is None:
             return None
         if key in values:
             return path, values[key]
         names_below = [value[len(key) + 1 :] for value in values if value.startswith(f"{key}.")]
-        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in names_below))}
+        return path, {
+            "keys": list(dict.fromkeys(setting.partition(".")[0] for setting in names_below))
+        }
 
     def find_root(self, path: str) -> str:
         """Return the folder of a file's application: "", or a path with a trailing slash."""

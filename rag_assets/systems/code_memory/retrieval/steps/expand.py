@@ -96,8 +96,11 @@ def arrange_candidates(
             rest follow by relevance.
     """
     left = sorted(
-        ((_weigh_candidate(one, question), one) for one in rated),
-        key=lambda one: (-one[0], one[1].candidate.id),
+        (
+            (_weigh_candidate(rated_candidate, question), rated_candidate)
+            for rated_candidate in rated
+        ),
+        key=lambda weighed: (-weighed[0], weighed[1].candidate.id),
     )
     chosen: list[Candidate] = []
     of_file: Counter[str] = Counter()
@@ -105,19 +108,22 @@ def arrange_candidates(
     while left and len(chosen) < count:
 
         def rate_variety(at: int) -> float:
-            worth, one = left[at]
-            is_first = one.source_type in question.wanted_types and not of_kind[one.source_type]
+            worth, rated_candidate = left[at]
+            is_first = (
+                rated_candidate.source_type in question.wanted_types
+                and not of_kind[rated_candidate.source_type]
+            )
             return (
                 worth
-                * _SAME_FILE ** of_file[one.candidate.uri]
+                * _SAME_FILE ** of_file[rated_candidate.candidate.uri]
                 * (_FIRST_OF_TYPE if is_first else 1)
             )
 
-        _, one = left.pop(max(range(len(left)), key=rate_variety))
-        chosen.append(one.candidate)
-        of_file[one.candidate.uri] += 1
-        of_kind[one.source_type] += 1
-    return [*chosen, *(one.candidate for _, one in left)]
+        _, rated_candidate = left.pop(max(range(len(left)), key=rate_variety))
+        chosen.append(rated_candidate.candidate)
+        of_file[rated_candidate.candidate.uri] += 1
+        of_kind[rated_candidate.source_type] += 1
+    return [*chosen, *(rated_candidate.candidate for _, rated_candidate in left)]
 
 
 def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
@@ -199,7 +205,7 @@ class ExpandStep(TrustedStep):
                 rated, find_question_kinds(progress.search.request.query), depth
             )
         flow = related.flow
-        paths = tuple(one.path for one in flow.nodes if len(one.path) > 1)
+        paths = tuple(reached.path for reached in flow.nodes if len(reached.path) > 1)
         walked = WalkResult(frozenset(), paths) if flow.nodes else None
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]

@@ -114,18 +114,20 @@ def list_related_places(flow: Flow) -> list[Place]:
 
     The others are reached nodes and documents that state relations of these nodes.
     """
-    start = [one for one in flow.nodes if len(one.path) == 1]
-    scored = [(one.score, _get_place(one)) for one in flow.nodes[len(start) :]]
+    start = [reached for reached in flow.nodes if len(reached.path) == 1]
+    scored = [(reached.score, _get_place(reached)) for reached in flow.nodes[len(start) :]]
     scored += [(score, Place(document_id)) for document_id, score in flow.stating_documents.items()]
     # Sorting is stable, so equally relevant places keep their order.
-    scored.sort(key=lambda one: -one[0])
+    scored.sort(key=lambda scored_place: -scored_place[0])
     places = (*map(_get_place, start), *(place for _, place in scored))
     return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
 
 
 def list_start_places(flow: Flow) -> frozenset[Place]:
     """Return the places of a walk's start nodes."""
-    return frozenset(filter(None, (_get_place(one) for one in flow.nodes if len(one.path) == 1)))
+    return frozenset(
+        filter(None, (_get_place(reached) for reached in flow.nodes if len(reached.path) == 1))
+    )
 
 
 def _get_place(reached: ReachedNode) -> Place | None:
@@ -254,16 +256,16 @@ class WalkStep(TrustedStep):
             related = await find_place_entries(
                 self._services, progress, list_related_places(chosen or flow)
             )
-            candidates = [*{one.id: one for one in (*leading, *related)}.values()]
+            candidates = [*{candidate.id: candidate for candidate in (*leading, *related)}.values()]
         if not candidates:
             return progress
         request = search.request
         walked = WalkResult(
             # If the request sets a threshold, it applies to these hits too.
             ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
-            paths=tuple(one.path for one in flow.nodes if len(one.path) > 1),
+            paths=tuple(reached.path for reached in flow.nodes if len(reached.path) > 1),
             alone=chosen is not None and request.mode is None and request.min_score is None,
-            leading=tuple(one.id for one in leading),
+            leading=tuple(candidate.id for candidate in leading),
         )
         start = list_start_places(flow)
         named = [
@@ -287,7 +289,7 @@ class WalkStep(TrustedStep):
         named = await self._find_named_passages(joined, progress) if joined else []
         if not named and len(at_places) <= len(places):
             return at_places
-        candidates = {one.id: one for one in (*at_places, *named)}
+        candidates = {candidate.id: candidate for candidate in (*at_places, *named)}
         entries = await self._services.searcher.entries(
             progress.serving.index_name,
             progress.owner,
@@ -326,7 +328,7 @@ class WalkStep(TrustedStep):
             return []
         index, owner = progress.serving.index_name, progress.owner
         rankings = await self._services.searcher.rankings(index, owner, requests)
-        return [one for ranking in rankings for one in ranking]
+        return [candidate for ranking in rankings for candidate in ranking]
 
 
 def _get_places(candidate: Candidate) -> tuple[Place, Place]:
@@ -369,16 +371,23 @@ def _find_exact_places(
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
     for name in question.names:
-        defined = [one for one in view.find_by_suffix(name) if one.role != "key"]
+        defined = [
+            definition for definition in view.find_by_suffix(name) if definition.role != "key"
+        ]
         if not defined and "/" in name:
-            defined = [one for one in view.find_by_name(name) if one.role in _ROUTES]
+            defined = [
+                definition for definition in view.find_by_name(name) if definition.role in _ROUTES
+            ]
         defined.sort(key=partial(_get_distance_key, name))
-        own = [one for one in defined if _has_passage(one)]
+        own = [definition for definition in defined if _has_passage(definition)]
         definitions += own or defined
-        places |= dict.fromkeys(filter(None, (get_place_of_node(build_node(one)) for one in own)))
+        places |= dict.fromkeys(
+            filter(None, (get_place_of_node(build_node(definition)) for definition in own))
+        )
         if "." in name or "/" in name or not defined:
             files = sorted(
-                view.find_files_by_suffix(name), key=lambda one: is_test(parse_path(one.uri))
+                view.find_files_by_suffix(name),
+                key=lambda document: is_test(parse_path(document.uri)),
             )
             places |= {Place(file.document_id): None for file in files}
     return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
@@ -409,7 +418,9 @@ def _find_nodes(view: RelationView, tenant: Tenant, name: str) -> dict[NodeKey, 
         uris = [name, *(build_uri(source.name, name.lstrip("/")) for source in tenant.sources)]
         definitions = view.list_definitions(uris)
     definitions = definitions or view.find_by_suffix(name)
-    return {(one.source, one.name): build_node(one) for one in definitions}
+    return {
+        (definition.source, definition.name): build_node(definition) for definition in definitions
+    }
 
 
 def _select_answers(flow: Flow, question: QuestionNames) -> Flow | None:
@@ -422,12 +433,12 @@ def _select_answers(flow: Flow, question: QuestionNames) -> Flow | None:
     if not question.is_relational or not question.wanted_types:
         return flow if question.is_relational else None
     kept = tuple(
-        one
-        for one in flow.nodes
-        if len(one.path) == 1
+        reached
+        for reached in flow.nodes
+        if len(reached.path) == 1
         or (
-            one.node.source_type in question.wanted_types
-            and (len(one.path) == _DIRECT_PATH_LENGTH or one.score >= _MIN_INDIRECT_SCORE)
+            reached.node.source_type in question.wanted_types
+            and (len(reached.path) == _DIRECT_PATH_LENGTH or reached.score >= _MIN_INDIRECT_SCORE)
         )
     )
-    return replace(flow, nodes=kept) if any(len(one.path) > 1 for one in kept) else None
+    return replace(flow, nodes=kept) if any(len(reached.path) > 1 for reached in kept) else None

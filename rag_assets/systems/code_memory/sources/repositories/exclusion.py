@@ -370,7 +370,7 @@ def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
     spread = Counter(language for _, versions in groups for language in versions)
     left_out: dict[str, str] = {}
     for original, versions in groups:
-        fallback = min(versions, key=lambda one: (-spread[one], one))
+        fallback = min(versions, key=lambda code: (-spread[code], code))
         language = _find_english(versions) or fallback
         indexed = original if original in all_paths else versions[language]
         left_out.update((path, indexed) for path in versions.values() if path != indexed)
@@ -394,13 +394,17 @@ def _are_translations(versions: Mapping[str, str], *, has_original: bool) -> boo
 
 def _find_english(languages: Iterable[str]) -> str | None:
     by_name = {language.lower(): language for language in languages}
-    return next((by_name[one] for one in _ENGLISH if one in by_name), None)
+    return next((by_name[code] for code in _ENGLISH if code in by_name), None)
 
 
 def _find_original(key: bytes, versions: Mapping[str, str]) -> str:
     """Return the path of the untranslated text: the path without a language in it."""
     path = next(iter(versions.values()))
-    template = next(one for one, _ in _iter_language_templates(path) if _hash_template(one) == key)
+    template = next(
+        candidate
+        for candidate, _ in _iter_language_templates(path)
+        if _hash_template(candidate) == key
+    )
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
