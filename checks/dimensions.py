@@ -85,10 +85,10 @@ def build_vectors_verdict(
         faulty: for each fault, the uri of a document, the hash of a text in the document, and the
             fault of the text's vector.
     """
-    texts, named = {text for _, text, _ in faulty}, {uri for uri, _, _ in faulty}
+    texts, uris = {text for _, text, _ in faulty}, {uri for uri, _, _ in faulty}
     wrong = sorted({fault for _, _, fault in faulty if fault.endswith("dimensions")})
     description = (
-        f"{format_count(len(texts), 'vector')} of {format_count(len(named), 'document')} are faulty"
+        f"{format_count(len(texts), 'vector')} of {format_count(len(uris), 'document')} are faulty"
         if faulty
         else f"{format_count(scanned, 'unit vector')} of {dimensions} dimensions"
     )

@@ -46,15 +46,17 @@ def build_verdict(quality: QualityVerdict, tenant_id: str) -> Verdict:
 
 def build_serving_verdict(evaluation: Evaluation, least: int) -> Verdict:
     """Report the serving build's measures; warn of too few questions and of deleted documents."""
-    count, gone = len(evaluation.people.ids), len(evaluation.gone)
+    count, missing_documents = len(evaluation.people.ids), len(evaluation.gone)
     parts = [f"serving build {evaluation.generation}: {_format_means(evaluation)}"] if count else []
     if count < least:
         parts.append(
             f"only {format_count(count, 'judged question')}, and at least {least} are needed: no"
             " build is held back because of its answers"
         )
-    if gone:
-        parts.append(f"documents that answer {format_count(gone, 'question')} no longer exist")
+    if missing_documents:
+        parts.append(
+            f"documents that answer {format_count(missing_documents, 'question')} no longer exist"
+        )
     return Verdict(
         passed=count >= least and not evaluation.unmeasured,
         description="; ".join(parts),

@@ -94,8 +94,8 @@ def find_leaks(
         parts: tuple[tuple[Where, str], ...] = (("context", chunk.context), ("text", chunk.text))
         for where, text in parts:
             spans = scan(text) if text else ()
-            left = [span for span in spans if confirm(text[span.start : span.end])]
-            yield from _iter_leaks(where, chunk.ordinal, left)
+            confirmed_spans = [span for span in spans if confirm(text[span.start : span.end])]
+            yield from _iter_leaks(where, chunk.ordinal, confirmed_spans)
 
 
 class Gate:

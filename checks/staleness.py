@@ -116,15 +116,15 @@ def build_verdict(
     """
     late = [b for b in behind if now - b.since > limit]
     error = any(b.certain for b in late)
-    held = any(b.reason == "held" for b in behind)
+    has_held = any(b.reason == "held" for b in behind)
     severity: Severity = "ERROR" if error else "WARN"
     oldest = max((now - b.since for b in behind), default=timedelta(0))
     most_urgent = sorted(behind, key=lambda b: (not b.certain, b.since, b.uri))
     return Verdict(
-        passed=not late and not held,
+        passed=not late and not has_held,
         description=_describe(behind, late, oldest, limit),
         mend="run `rag-assets sync TENANT --allow-deletes` to delete the documents that disappeared"
-        if held
+        if has_held
         else "run `rag-assets sync TENANT` to bring them up to date, or to see why that fails",
         compared=(
             Compared(
@@ -177,12 +177,12 @@ def round_up_minutes(duration: timedelta) -> int:
 
 def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str, str]:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
-    made: dict[str, str] = {}
+    document_keys: dict[str, str] = {}
     if serving is not None:
         for batch in batched(documents, _BATCH):
             ids = [document.document_id for document in batch]
-            made |= ctx.catalog.index.find_document_keys(ctx.ref.id, serving.number, ids)
-    return made
+            document_keys |= ctx.catalog.index.find_document_keys(ctx.ref.id, serving.number, ids)
+    return document_keys
 
 
 def _find_lagging_at_sources(

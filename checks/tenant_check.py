@@ -120,8 +120,8 @@ class CheckContext:
         # A run of the whole pipeline already holds the lock, until the run ends.
         own = present is not None and present.run_id == self.run_id
         holder = Holder.here(what, self.run_id)
-        with lock.hold(tenant_id, holder, wait_seconds=0.0 if own else _WAIT_SECONDS) as held:
-            yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
+        with lock.hold(tenant_id, holder, wait_seconds=0.0 if own else _WAIT_SECONDS) as held_lock:
+            yield self.workbench.context(tenant_id, guard=held_lock.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
         """Return whether another run writes for the tenant; then differences may be temporary."""

@@ -76,8 +76,8 @@ def _explain_sources(state: TenantState) -> str | None:
         if sync.config_key is not None and sync.config_key != state.config_key:
             return "the configuration changed"
     removed = set(state.syncs) - set(state.digests) - set(state.unlisted)
-    held = {source for source in removed if state.syncs[source].held_deletions}
-    return "a source was removed" if removed - held else None
+    held_sources = {source for source in removed if state.syncs[source].held_deletions}
+    return "a source was removed" if removed - held_sources else None
 
 
 def _explain_remaining_work(state: TenantState, now: datetime) -> str | None:

@@ -120,8 +120,8 @@ class _Tick:
         self._check_tenants(planned.first, seconds=None)
         stopped = self._check_tenants(planned.rest, seconds=_TICK_SECONDS)
         self.catalog.changes.notify(id_ for id_, done in self.seen.items() if done == "tell")
-        left = advance_cursor(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
-        return replace(left, unlisted=sorted(self.unlisted))
+        next_cursor = advance_cursor(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+        return replace(next_cursor, unlisted=sorted(self.unlisted))
 
     @cached_property
     def _environment(self) -> str:
@@ -220,10 +220,10 @@ class _Tick:
         """Return why no run was requested."""
         if self.notes:
             return "; ".join(self.notes)
-        left = sum(done in {"tell", "wait"} for done in self.seen.values())
+        left_to_watcher = sum(done in {"tell", "wait"} for done in self.seen.values())
         parts = [f"{len(self.ids)} tenants", "none due"]
-        if left:
-            parts[1] = f"{left} left to the change watcher"
+        if left_to_watcher:
+            parts[1] = f"{left_to_watcher} left to the change watcher"
         if self.busy:
             parts.append(f"{len(self.busy)} already have a run")
         if self.doubt is not None:

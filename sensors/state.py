@@ -70,8 +70,8 @@ def read_tenant_state(
         ConfigurationError: spending caps are set, but the price is unknown.
     """
     facts = _read_facts(catalog, [_compute_keys(tenant)])[record.id]
-    left = facts.left
-    if not (left.pending or left.removals or left.partly_replaced):
+    work_left = facts.left
+    if not (work_left.pending or work_left.removals or work_left.partly_replaced):
         return _build_state(catalog, facts, *_list_sources(catalog, tenant, settings))
     recorded = {
         config.name: sync.listing_digest or ""
@@ -155,14 +155,14 @@ def _read_facts(catalog: Catalog, keys: Sequence[_Keys]) -> dict[str, _Facts]:
     syncs = catalog.syncs.of_tenants(ids)
     live = catalog.generations.list_live_by_tenant(ids)
     wanted = [_list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys]
-    left = catalog.work.read([build for builds in wanted for build in builds])
+    work_left = catalog.work.read([build for builds in wanted for build in builds])
     return {
         id_: _Facts(
             of,
             builds[0].config_key,
             live.get(id_, ()),
             syncs.get(id_, {}),
-            left[id_],
+            work_left[id_],
             is_clock_trusted,
         )
         for id_, of, builds in zip(ids, keys, wanted, strict=True)
@@ -177,12 +177,12 @@ def _find_next_expiry(facts: _Facts) -> datetime | None:
     """
     if not facts.is_clock_trusted:
         return None
-    held = {name for name, sync in facts.syncs.items() if sync.held_prunes}
+    sources_with_held_prunes = {name for name, sync in facts.syncs.items() if sync.held_prunes}
     get_days = facts.keys.tenant.get_retention_days
     expiries = [
         since + timedelta(days=days)
         for (source, source_type), since in facts.left.oldest.items()
-        if source not in held and (days := get_days(source_type)) is not None
+        if source not in sources_with_held_prunes and (days := get_days(source_type)) is not None
     ]
     return min(expiries, default=None)
 
@@ -245,11 +245,11 @@ def _list_sources(
 def _build_state(
     catalog: Catalog, facts: _Facts, digests: Mapping[str, str], unlisted: Mapping[str, str]
 ) -> TenantState:
-    tenant, left = facts.keys.tenant, facts.left
+    tenant, work_left = facts.keys.tenant, facts.left
     build = find_wanted_build(facts.live, tenant, facts.keys.embedder_id)
     serving = next((build.number for build in facts.live if build.state == "SERVING"), None)
     unfinished = find_unfinished_follow_up(tenant.profile, catalog, tenant.id)
-    if not unfinished and serving is not None and not left.pending:
+    if not unfinished and serving is not None and not work_left.pending:
         unfinished = find_unfinished_derivation(catalog, tenant, serving)
     return TenantState(
         tenant_id=tenant.id,
@@ -257,10 +257,10 @@ def _build_state(
         unlisted=unlisted,
         config_key=facts.config_key,
         syncs=facts.syncs,
-        pending=left.pending,
-        removals=left.removals,
-        partly_replaced=left.partly_replaced,
-        recently_changed=sum(left.read_again.get(source, 0) for source in digests),
+        pending=work_left.pending,
+        removals=work_left.removals,
+        partly_replaced=work_left.partly_replaced,
+        recently_changed=sum(work_left.read_again.get(source, 0) for source in digests),
         next_expiry=_find_next_expiry(facts),
         unpublished=build is not None and build.state == "COMPLETE" and tenant.publish == "auto",
         unfinished=unfinished,

@@ -392,9 +392,9 @@ class FileReceiver:
         waited, size = 0.0, 0
         while True:
             started = time.monotonic()
-            left = self._slack_seconds + size / MIN_BYTES_PER_SECOND - waited
+            remaining_seconds = self._slack_seconds + size / MIN_BYTES_PER_SECOND - waited
             try:
-                async with asyncio.timeout(max(left, 0.0)):
+                async with asyncio.timeout(max(remaining_seconds, 0.0)):
                     data = await anext(stream)
             except StopAsyncIteration:
                 return

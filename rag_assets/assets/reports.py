@@ -68,21 +68,27 @@ def build_generations_report(
     reports = report_builds(ctx, current=current)
     if not reports:
         return None
-    made = _choose_build_report(reports)
-    counts, first, last = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
+    chosen_report = _choose_build_report(reports)
+    counts, first, last = ctx.catalog.build_progress.history(ctx.ref.id, chosen_report.number)
     return generations.materialization(
         names,
         ctx.ref.id,
-        description=_format_build_headline(reports, made),
+        description=_format_build_headline(reports, chosen_report),
         metadata={
             **({} if current else {"builds": len(reports)}),
             "serving build": next((r.number for r in reports if r.state == "SERVING"), 0),
-            "progress": round(made.documents / made.of_documents, 4) if made.of_documents else 1.0,
-            "documents behind": made.behind or 0,
-            **({} if made.per_second is None else {"documents a second": made.per_second}),
-            "spent in $": round(made.spent, 6),
+            "progress": round(chosen_report.documents / chosen_report.of_documents, 4)
+            if chosen_report.of_documents
+            else 1.0,
+            "documents behind": chosen_report.behind or 0,
+            **(
+                {}
+                if chosen_report.per_second is None
+                else {"documents a second": chosen_report.per_second}
+            ),
+            "spent in $": round(chosen_report.spent, 6),
             "documents over time": build_series_chart(
-                f"documents in build {made.number}, {max(counts, default=0):,} at the end",
+                f"documents in build {chosen_report.number}, {max(counts, default=0):,} at the end",
                 counts,
                 f"{first:%d %b %H:%M}" if first else "",
                 f"{last:%d %b %H:%M}" if last else "",
@@ -116,7 +122,7 @@ def _format_build_headline(reports: Sequence[BuildReport], build_report: BuildRe
 
 def _build_generation_row(report: BuildReport) -> tuple[str | int | float | None, ...]:
     passed = sum(bool(check["passed"]) for check in report.checks)
-    left, removed_after = report.remaining_seconds, report.removed_after
+    remaining_seconds, removed_after = report.remaining_seconds, report.removed_after
     return (
         report.number,
         f"{report.state} (pinned)" if report.pinned else report.state,
@@ -125,7 +131,7 @@ def _build_generation_row(report: BuildReport) -> tuple[str | int | float | None
         report.documents,
         report.of_documents,
         report.entries,
-        "" if left is None else duration(left),
+        "" if remaining_seconds is None else duration(remaining_seconds),
         round(report.spent, 6),
         None if report.planned is None else round(report.planned, 6),
         f"{passed} of {len(report.checks)}" if report.checks else "",
@@ -213,7 +219,7 @@ def build_retention_report(
         description="; ".join(_iter_headline_parts(report)) or "nothing is due, held or erased",
         metadata={
             "rule": report.rule or "none: documents are kept as long as their source has them",
-            f"due within {SOON.days} days": sum(each.soon for each in report.due),
+            f"due within {SOON.days} days": sum(due_document.soon for due_document in report.due),
             "held documents": report.held_documents,
             "prunes to confirm": sum(report.prunes_to_confirm.values()),
             "receipts": report.receipt_count,
@@ -254,7 +260,7 @@ def _iter_headline_parts(report: RetentionReport) -> Iterator[str]:
     if report.doubt is not None:
         yield report.doubt
     if report.due:
-        first = min(report.due, key=lambda each: each.next)
+        first = min(report.due, key=lambda due_document: due_document.next)
         yield f"next due: {first.source_type}, {first.next:%Y-%m-%d}"
     if report.prunes_to_confirm:
         yield f"{sum(report.prunes_to_confirm.values()):,} documents wait to be confirmed"

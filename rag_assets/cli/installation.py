@@ -351,12 +351,12 @@ def _count_consequences(catalog: Catalog, record: TenantRecord, now: datetime) -
     tenant = Tenant.from_config(record.config)
     cutoffs = compute_cutoffs(tenant, now)
     due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
-    held = () if due is None else find_held_prunes(due, tenant.prune_share)
+    held_prunes = () if due is None else find_held_prunes(due, tenant.prune_share)
     count = 0 if due is None else len(due.documents)
     return {
         "tenant": record.id,
         "due": count,
-        "unconfirmed": count - sum(source.due for source in held),
+        "unconfirmed": count - sum(source.due for source in held_prunes),
         "later_times": catalog.clock.count_future_times(record.id, now),
     }
 

@@ -68,10 +68,10 @@ def import_files(
             }
         )
         return
-    gone = f"; {removed:,} others removed" if removed else ""
+    removal_note = f"; {removed:,} others removed" if removed else ""
     say(
         f"{tenant_id}: {format_count(len(read.questions), 'question')} with"
-        f" {format_count(judgements, 'judgement')} stored{gone}"
+        f" {format_count(judgements, 'judgement')} stored{removal_note}"
     )
 
 
@@ -127,7 +127,7 @@ def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json
     session.catalog.tenants.get(tenant_id)
     questions = read_questions(session.catalog, tenant_id)
     present = find_judged_documents(session.catalog, tenant_id, questions)
-    gone = {
+    missing_documents = {
         question.id: sorted({judged.path for judged in question.relevant} - present.keys())
         for question in questions
     }
@@ -139,7 +139,7 @@ def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json
                 "question": question.question,
                 "synthetic": question.synthetic,
                 "judgements": len(question.relevant),
-                "gone": gone[question.id],
+                "gone": missing_documents[question.id],
             }
             for question in questions
         ]
@@ -153,7 +153,7 @@ def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json
                 "synthetic" if question.synthetic else question.kind,
                 question.question,
                 len(question.relevant),
-                ", ".join(gone[question.id]),
+                ", ".join(missing_documents[question.id]),
             )
             for question in questions
         ],

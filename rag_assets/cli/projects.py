@@ -91,7 +91,7 @@ def put_project(
 ) -> None:
     """Create a project, or change its settings."""
     caps = {"per_day": per_day, "per_month": per_month}
-    given = {
+    given_settings = {
         "name": name,
         "chat_model": chat_model,
         "provider": provider,
@@ -99,7 +99,7 @@ def put_project(
         "threshold_from": threshold_from,
         "caps": {of: cap for of, cap in caps.items() if cap is not None} or None,
     }
-    settings = {name: value for name, value in given.items() if value is not None}
+    settings = {name: value for name, value in given_settings.items() if value is not None}
     chosen = _choose_project(profile, organization, project)
     _require_creatable(chosen.profile)
     result = _open_projects(session).put(chosen, _parse_settings(settings), reset=reset)
@@ -140,14 +140,22 @@ def remove_project(
 def list_organizations(session: Session, *, as_json: Json = False) -> None:
     """List the organizations with their settings."""
     counts = Counter(record.organization for record in session.catalog.projects.all())
-    rows = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
+    rows = [
+        (organization_row, counts[organization_row.id])
+        for organization_row in session.catalog.organizations.all()
+    ]
     if as_json:
-        shown = [{**_to_json(each), "projects": count} for each, count in rows]
+        shown = [
+            {**_to_json(organization_row), "projects": count} for organization_row, count in rows
+        ]
         print_json({"organizations": shown})
         return
     print_table(
         ["organization", "guidelines", "chat model", "projects", "changed"],
-        [(*_build_row(each)[:3], count, _build_row(each)[3]) for each, count in rows],
+        [
+            (*_build_row(organization_row)[:3], count, _build_row(organization_row)[3])
+            for organization_row, count in rows
+        ],
     )
 
 
@@ -229,14 +237,14 @@ def _require_creatable(profile: str) -> None:
         )
 
 
-def _parse_settings(given: Mapping[str, Any]) -> ProjectSettings:
+def _parse_settings(given_settings: Mapping[str, Any]) -> ProjectSettings:
     from pydantic import ValidationError
 
     from rag_assets.common.invalid_values import describe_first_problem
     from rag_assets.tenants.projects import ProjectSettings
 
     try:
-        return ProjectSettings.model_validate(given)
+        return ProjectSettings.model_validate(given_settings)
     except ValidationError as error:
         raise ConfigurationError(
             describe_first_problem(error), hint="see `rag-assets projects put --help`"

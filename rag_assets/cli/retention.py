@@ -120,10 +120,12 @@ def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
     if proof["complete"]:
         say("The index, the lake and Postgres no longer contain any of the data.")
     else:
-        left = ", ".join(f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place])
-        if left:
+        remaining_places = ", ".join(
+            f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place]
+        )
+        if remaining_places:
             shown = f"`rag-assets receipts {tenant_id} --json` shows more"
-            warn(f"some of the data is left in files: {left}; {shown}")
+            warn(f"some of the data is left in files: {remaining_places}; {shown}")
         for place in proof.get("places not seen", ()):
             warn(f"not searched: {place}; if it was destroyed: {_build_forget_command(place)}")
     if "Dagster instance" in proof:

@@ -100,18 +100,18 @@ def documents(session: Session, tenant_id: TenantArgument, *, as_json: Json = Fa
         }
         for document in session.catalog.documents.all(tenant_id)
     ]
-    held: list[dict[str, Any]] = [
+    held_deletions: list[dict[str, Any]] = [
         {"source": sync.source, "documents": sync.held_deletions, "reason": sync.held_reason}
         for sync in session.catalog.syncs.list_held(tenant_id)
     ]
     if as_json:
-        print_json({"documents": rows, "held": held})
+        print_json({"documents": rows, "held": held_deletions})
         return
     print_table(
         ["document", "status", "chunks", "dropped", "error"],
         [(r["uri"], r["status"], r["chunks"], r["dropped_secrets"], r["error"]) for r in rows],
     )
-    for deletion in held:
+    for deletion in held_deletions:
         warn(
             f"{format_count(deletion['documents'], 'document')} of source {deletion['source']}"
             " disappeared, and the"

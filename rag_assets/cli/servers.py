@@ -170,9 +170,9 @@ def _list_compaction_warnings(session: Session) -> list[str]:
     count = (
         f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION_LIMIT.days} days"
     )
-    named = _join_first(tenants, ", ")
+    named_tenants = _join_first(tenants, ", ")
     remedy = "`rag-assets compact` removes it"
-    return [f"{count}: deleted text stays in files of lake and index: {named}; {remedy}"]
+    return [f"{count}: deleted text stays in files of lake and index: {named_tenants}; {remedy}"]
 
 
 def _list_schema_warnings(session: Session) -> list[str]:
@@ -197,10 +197,12 @@ def _list_held_warnings(session: Session) -> list[str]:
     """Return warnings about deletions that are held back."""
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
 
-    held = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
-    shown = [each.warning for each in held[:_MAX_NAMED]]
-    if len(held) > _MAX_NAMED:
-        shown.append(f"deletions of {len(held) - _MAX_NAMED:,} more sources are held back")
+    held_deletions = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
+    shown = [held_deletion.warning for held_deletion in held_deletions[:_MAX_NAMED]]
+    if len(held_deletions) > _MAX_NAMED:
+        shown.append(
+            f"deletions of {len(held_deletions) - _MAX_NAMED:,} more sources are held back"
+        )
     return shown
 
 

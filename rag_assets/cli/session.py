@@ -266,10 +266,10 @@ class Session:
             Holder.here(what),
             wait_seconds=_LOCK_WAIT_SECONDS,
             on_wait=lambda holder: progress(f"waiting for {holder}"),
-        ) as held:
+        ) as held_lock:
             ctx = self.build_reader_context(tenant_id)
-            lake = self.lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=held.check)
-            yield replace(ctx, lake=lake, guard=held.check)
+            lake = self.lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=held_lock.check)
+            yield replace(ctx, lake=lake, guard=held_lock.check)
 
     @cached_property
     def runner(self) -> Runner:

@@ -196,9 +196,9 @@ def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock
         if result.held:
             warn(_build_held_warning(session, result))
         if result.error is None:
-            for each in session.catalog.departures.list_held(result.tenant):
-                if each.is_manifest:
-                    warn(each.warning)
+            for held_deletion in session.catalog.departures.list_held(result.tenant):
+                if held_deletion.is_manifest:
+                    warn(held_deletion.warning)
     if of_clock:
         session.warn_of_clock()
 
@@ -218,8 +218,10 @@ def _build_held_warning(session: Session, result: TenantSync) -> str:
     from rag_assets.pipeline.mark_keeper import build_held_warning
 
     record = session.get_active_tenant(result.tenant)
-    held = session.catalog.syncs.list_held(record.id)
-    return build_held_warning(record.id, held, session.keeper.find_deletion_refusal(record.ref))
+    held_deletions = session.catalog.syncs.list_held(record.id)
+    return build_held_warning(
+        record.id, held_deletions, session.keeper.find_deletion_refusal(record.ref)
+    )
 
 
 def _sync_all(

@@ -37,11 +37,12 @@ def measure_tenants(
     """Search for every tenant's judged questions; report the results as retrieval_quality."""
     with convert_to_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
-        asked = catalog.judgements.tenants()
+        tenants_with_questions = catalog.judgements.tenants()
         records = [
             record
             for record in catalog.tenants.all()
-            if record.id in asked and (config.tenants is None or record.id in config.tenants)
+            if record.id in tenants_with_questions
+            and (config.tenants is None or record.id in config.tenants)
         ]
 
     def measure(record: TenantRecord) -> str | None:

@@ -162,8 +162,8 @@ def build_server(
     others = [tool for tool in tools if tool.name not in for_all]
     server.tools_by_name = for_all | {tool.name: tool for tool in others}
     server.get_profile = knowledge.get_profile
-    named = [(profile, tool.name) for tool in tools for profile in tool.profiles or {""}]
-    if len(set(named)) < len(named) or len({tool.name for tool in others}) < len(others):
+    tool_keys = [(profile, tool.name) for tool in tools for profile in tool.profiles or {""}]
+    if len(set(tool_keys)) < len(tool_keys) or len({tool.name for tool in others}) < len(others):
         raise ConfigurationError(
             "several tools of the MCP server have the same name: "
             f"{', '.join(t.name for t in tools)}",

@@ -245,12 +245,22 @@ class PanelGuard:
             _keep_texts(request, page, form)
             if sent_token is None:
                 require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), token)
-        held: tuple[HeldDeletions, ...] = ()
+        held_deletions: tuple[HeldDeletions, ...] = ()
         if page.is_use and request.method in _SAFE_METHODS and "hx-request" not in request.headers:
             departures = self.backend.catalog.departures
-            held = tuple(await self.run_in_thread(partial(departures.list_held, session.tenant.id)))
+            held_deletions = tuple(
+                await self.run_in_thread(partial(departures.list_held, session.tenant.id))
+            )
         return Visit(
-            request, session, token, form, self.backend, self.renderer, system, system.home, held
+            request,
+            session,
+            token,
+            form,
+            self.backend,
+            self.renderer,
+            system,
+            system.home,
+            held_deletions,
         )
 
     async def _respond(

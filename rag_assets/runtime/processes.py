@@ -231,7 +231,7 @@ class BackgroundProcess:
                 elsewhere.
         """
         account, program = options.get("account"), options.get("program")
-        with self.hold() as held:
+        with self.hold() as lock_descriptor:
             try:
                 self._rotate_log()
                 with self.log_file.open("ab") as log:
@@ -249,7 +249,7 @@ class BackgroundProcess:
                         group=account.gid if account else None,
                         extra_groups=[] if account else None,
                         umask=0o077,
-                        pass_fds=(*options.get("descriptors", ()), held),
+                        pass_fds=(*options.get("descriptors", ()), lock_descriptor),
                     )
             except OSError as error:
                 remedy = f"free disk space for its log {self.log_file}, or delete old logs there"

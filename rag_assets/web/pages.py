@@ -178,8 +178,8 @@ class DocumentPages:
                     f"list of documents, or run `rag-assets sync {tenant.tenant_id}`"
                 ),
             )
-        held = self._catalog().overview.list_held_entries(tenant.tenant_id, document_id)
-        return render("document.html", tenant=tenant, document=documents[0], held=held)
+        held_entries = self._catalog().overview.list_held_entries(tenant.tenant_id, document_id)
+        return render("document.html", tenant=tenant, document=documents[0], held=held_entries)
 
     def _list_checks(self, tenant_id: str) -> list[CheckResult]:
         """Return the last result of every check, including checks that were never evaluated."""

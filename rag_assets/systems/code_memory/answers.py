@@ -269,8 +269,12 @@ class CodeAnswers:
         runs = self.compute_walks(files, direction="out", kinds=("changed_by",))
         changes = [relation for walk in runs for relation in walk.relations]
         answer += self._formatter.format_relations(changes)
-        left = len(targets) - _MOST_TARGETS
-        notes = [f"{format_count(left, 'more definition')} of the name"] if left > 0 else []
+        omitted_count = len(targets) - _MOST_TARGETS
+        notes = (
+            [f"{format_count(omitted_count, 'more definition')} of the name"]
+            if omitted_count > 0
+            else []
+        )
         return limit_lines(answer, notes=notes)
 
     def rules_for(self, paths: Sequence[str]) -> str:
@@ -334,8 +338,8 @@ class CodeAnswers:
         users = self.compute_walks(models, direction="in")
         related = [source for source in _list_sources(users, "relates_to") if source not in models]
         followed = self.compute_walks(related[:_MOST_RELATIONS], direction="in")
-        left = format_count(len(related) - _MOST_RELATIONS, "more relation")
-        note = f"users of {left} to its models were not looked for"
+        omitted_relations = format_count(len(related) - _MOST_RELATIONS, "more relation")
+        note = f"users of {omitted_relations} to its models were not looked for"
         return [*users, *followed], [note] if len(related) > _MOST_RELATIONS else []
 
     @property

@@ -189,13 +189,20 @@ def find_hooks_folder(repository: Path) -> Path:
     """
     folders = locate_repository(repository.expanduser().resolve())
     inside: tuple[Path, ...] = (folders.common, folders.own)
-    named = _read_repository_hooks_path(folders)
-    if named is None and (named := _read_user_hooks_path()) is not None:
-        inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
-    hooks_folder = folders.root / Path(named).expanduser() if named else folders.common / "hooks"
+    configured_path = _read_repository_hooks_path(folders)
+    if configured_path is None and (configured_path := _read_user_hooks_path()) is not None:
+        inside = (
+            (Path("/"),) if Path(configured_path).expanduser().is_absolute() else (folders.root,)
+        )
+    hooks_folder = (
+        folders.root / Path(configured_path).expanduser()
+        if configured_path
+        else folders.common / "hooks"
+    )
     if hooks_folder.exists() and not hooks_folder.is_dir():
         raise ConfigurationError(
-            f"git hooks are switched off: core.hooksPath is {named!r}, which is not a folder",
+            f"git hooks are switched off: core.hooksPath is {configured_path!r}, which is not a"
+            " folder",
             hint="set core.hooksPath to a folder, or run `git config --unset core.hooksPath`",
         )
     real = hooks_folder.resolve()

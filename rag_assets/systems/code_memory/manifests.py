@@ -27,8 +27,8 @@ _IN_TABLE: Final = 2
 
 def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     """Yield the facts in the entries of a manifest; yield nothing for any other file."""
-    made = _OF_FORMAT.get(language)
-    return iter(()) if made is None else made(entries)
+    iter_facts = _OF_FORMAT.get(language)
+    return iter(()) if iter_facts is None else iter_facts(entries)
 
 
 def _build_dependency(place: SettingsEntry | re.Match[str], package: str) -> Fact:
@@ -223,9 +223,11 @@ def _iter_plain_facts(text: str) -> Iterator[Fact]:
     ]
     if lines and lines[0].startswith("module "):
         return _iter_go_module_facts(text)
-    named = [line for line in lines if not line.startswith(("-", "git+", ".", "http"))]
-    requirements = [requirement for line in named if (requirement := _REQUIREMENT.match(line))]
-    if len(requirements) == len(named) and any(
+    requirement_lines = [line for line in lines if not line.startswith(("-", "git+", ".", "http"))]
+    requirements = [
+        requirement for line in requirement_lines if (requirement := _REQUIREMENT.match(line))
+    ]
+    if len(requirements) == len(requirement_lines) and any(
         requirement["constraint"] for requirement in requirements
     ):
         return (

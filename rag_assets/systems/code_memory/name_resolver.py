@@ -124,10 +124,12 @@ class NameResolver:
 
     def _find_external_names(self, name: str) -> list[str]:
         """Return the environment variable and the package with this name that some file uses."""
-        named = [ENV + name, PACKAGE + name]
-        known = {node.name for external in named for node in self._find_exact(external)}
-        known.update(edge.target for edge in self.view.find_edges_of_names(named, "in").edges)
-        return [external for external in named if external in known]
+        external_names = [ENV + name, PACKAGE + name]
+        known = {node.name for external in external_names for node in self._find_exact(external)}
+        known.update(
+            edge.target for edge in self.view.find_edges_of_names(external_names, "in").edges
+        )
+        return [external for external in external_names if external in known]
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""

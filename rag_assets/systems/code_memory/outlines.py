@@ -32,17 +32,17 @@ def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
     shown: list[str] = []
-    left = 0
+    omitted_lines = 0
     for line in lines:
         safe = escape_imitations(line)
         needed = count_text(safe) + 1
-        if left or needed > room:
-            left += 1
+        if omitted_lines or needed > room:
+            omitted_lines += 1
             continue
         shown.append(safe)
         room -= needed
-    if left:
-        ending.insert(0, f"… and {left:,} more lines: ask for less")
+    if omitted_lines:
+        ending.insert(0, f"… and {omitted_lines:,} more lines: ask for less")
     return "\n".join([*shown, *ending])
 
 

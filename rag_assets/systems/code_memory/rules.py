@@ -99,11 +99,13 @@ class _Candidate:
     ) -> tuple[str, QuestionFile] | None:
         """Return why the document concerns one of these files, and which; None if it does not."""
         facts = read_markdown(text).facts
-        named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
+        mentioned_names = frozenset(
+            str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions"
+        )
         for file in files:
             if self.governs(file):
                 return ", ".join(self.globs) or "always", file
-            if hit := file.find_mention(self.document.source, named):
+            if hit := file.find_mention(self.document.source, mentioned_names):
                 return f"names {hit}", file
         return None
 
@@ -125,7 +127,7 @@ class RuleBook:
         """
         files = [self._locate_file(path) for path in paths]
         spoken = self.view.find_edges_naming(_list_edge_targets(files), _MENTION_EDGES)
-        candidates, left = self._find_candidates(
+        candidates, omitted_count = self._find_candidates(
             files, naming={edge.document_id for edge in spoken}
         )
         ids = [candidate.document.document_id for candidate in candidates[:MOST_DOCUMENTS]]
@@ -143,8 +145,10 @@ class RuleBook:
                 )
                 if candidate.kind in _RULES:
                     lines += (f"  {line}" for line in text.split("\n") if line.strip())
-        left += max(0, len(candidates) - MOST_DOCUMENTS)
-        lacking = [f"{format_count(left, 'more document')} not read"] if left else []
+        omitted_count += max(0, len(candidates) - MOST_DOCUMENTS)
+        lacking = (
+            [f"{format_count(omitted_count, 'more document')} not read"] if omitted_count else []
+        )
         if len(spoken) >= MOST_EDGES:
             lacking.append(f"they are named at more than {MOST_EDGES:,} places")
         return lines, [f"this may lack something: {gap}" for gap in lacking]
@@ -194,9 +198,9 @@ class RuleBook:
                 break
         else:
             paths = _list_possible_paths(bare, repositories)
-        each = [(source, path) for source, some in paths.items() for path in some]
-        names = self._list_names(list({build_uri(source, path) for source, path in each}))
-        names |= {bare, bare.rpartition("/")[2], *(path for _, path in each)}
+        source_paths = [(source, path) for source, some in paths.items() for path in some]
+        names = self._list_names(list({build_uri(source, path) for source, path in source_paths}))
+        names |= {bare, bare.rpartition("/")[2], *(path for _, path in source_paths)}
         return QuestionFile(path_as_written, paths, names)
 
     def _find_existing_paths(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
@@ -229,8 +233,10 @@ def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, li
 def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
     """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
-    each = (list_targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
-    return sorted({target for targets in each for target in targets})
+    target_lists = (
+        list_targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES
+    )
+    return sorted({target for targets in target_lists for target in targets})
 
 
 def _match_globs(globs: Sequence[str], path: str) -> bool:

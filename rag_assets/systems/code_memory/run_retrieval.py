@@ -114,8 +114,10 @@ def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]
     """Return the framework that a hit's repository uses in the hit's language; None if unknown."""
     there = frameworks.get(_get_repository(hit), ())
     if hit.media_type == MEDIA_TYPE:  # A route or a table that is derived from several files.
-        named = [name for _, name in there]
-        return next((framework for framework in _SERVER_FRAMEWORKS if framework in named), None)
+        framework_names = [name for _, name in there]
+        return next(
+            (framework for framework in _SERVER_FRAMEWORKS if framework in framework_names), None
+        )
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 

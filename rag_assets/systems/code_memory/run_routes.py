@@ -108,14 +108,14 @@ class NamedPaths(BaseModel):
 async def put_run(run: RunId, body: RunBody, project: ProjectDependency) -> CodeRun:
     """Create a run of an agent, or change its settings."""
     runs = Runs(project.backend.catalog.database)
-    made = Run(run, body.metadata_json.rag_enabled, body.model)
+    agent_run = Run(run, body.metadata_json.rag_enabled, body.model)
 
     def put() -> None:
         require_plain_ids(run, (), project.backend.retriever.masker)
-        runs.put(project.record().ref, made, by=project.identity.name)
+        runs.put(project.record().ref, agent_run, by=project.identity.name)
 
     await project.write(put)
-    return CodeRun(project.project, run, RunMetadata(made.rag_enabled), made.model)
+    return CodeRun(project.project, run, RunMetadata(agent_run.rag_enabled), agent_run.model)
 
 
 @receiving.post(

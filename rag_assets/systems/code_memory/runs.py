@@ -233,8 +233,8 @@ class Runs(CatalogQueries):
                     hint="add the repository to the tenant's `sources`",
                 )
             paths = [event.path for event in events if event.path]
-            named = select_document_ids(tenant, paths, with_deleted=True)
-            known = frozenset(connection.scalars(named))
+            document_query = select_document_ids(tenant, paths, with_deleted=True)
+            known = frozenset(connection.scalars(document_query))
             # The first of several events with the same id is stored.
             distinct = {event.id: event for event in reversed(events)}
             records: dict[str, PushedRecord] = {}

@@ -222,8 +222,8 @@ class Administration:
         self, record: TenantRecord, pattern_filter: PatternFilter
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
-        asked = {name: getattr(pattern_filter, name) for name in NAMES}
-        return resolve_names(self._catalog, record.id, aliases, asked)
+        filter_names = {name: getattr(pattern_filter, name) for name in NAMES}
+        return resolve_names(self._catalog, record.id, aliases, filter_names)
 
     def _add_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)
@@ -264,8 +264,8 @@ class Administration:
         )
         with self._catalog.database.begin() as connection:
             rows = connection.execute(query).all()
-        named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
-        living = self._reader.find_living_entries(tenant_id, named, cutoff)
+        entry_ids = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
+        living = self._reader.find_living_entries(tenant_id, entry_ids, cutoff)
         texts = {
             id_: (_cut_excerpt(describe_problem(e)), _cut_excerpt(describe_solution(e)))
             for id_, e in living.items()
@@ -322,7 +322,7 @@ def _read_report(
         cutoff: entries embedded before this time are expired; None if none expire.
     """
     staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id
-    asked, said = experience_questions.c, experience_feedback.c
+    question_columns, feedback_columns = experience_questions.c, experience_feedback.c
     living = (staged, is_living(cutoff))
 
     def count(table: Table, *conditions: ColumnElement[bool]) -> int:
@@ -334,11 +334,13 @@ def _read_report(
         return dict(connection.execute(query).all())
 
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
-    shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
+    shown = select(func.jsonb_array_elements_text(question_columns.patterns)).where(
+        question_columns.tenant == tenant_id
+    )
     answered = set(connection.scalars(shown))
     pattern_ids = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
     patterns = {str(id_) for id_ in pattern_ids}
-    feedback = count_by(said.outcome, said.tenant == tenant_id)
+    feedback = count_by(feedback_columns.outcome, feedback_columns.tenant == tenant_id)
     expiring = 0
     if cutoff is not None:
         expiring = count(knowledge_staging, *living, _STAGED.embedded_at < cutoff + _SOON)
@@ -349,7 +351,7 @@ def _read_report(
         failed=count(knowledge_staging, staged, _STAGED.failure.is_not(None)),
         merges=count_by(_MERGES.way, merges, _MERGES.split_at.is_(None)),
         splits=count(experience_merges, merges, _MERGES.split_at.is_not(None)),
-        questions=count_by(asked.use, asked.tenant == tenant_id),
+        questions=count_by(question_columns.use, question_columns.tenant == tenant_id),
         helped=feedback.get("helped", 0),
         did_not_help=feedback.get("did_not_help", 0),
         never_shown=len(patterns - answered),

@@ -183,16 +183,16 @@ class Assigner:
         ctx = self._ctx.for_build(self._serving)
         stored = ctx.lake.vectors(ctx.embedder.embedder_id, set(searched.values()))
         own = dict(zip(stored.hashes, stored.vectors, strict=True))
-        asked = [entry for entry in entries if searched[entry.id] in own]
+        compared_entries = [entry for entry in entries if searched[entry.id] in own]
         requests = [
             RankingRequest(own[searched[entry.id]], _CANDIDATES, _filter_same_kind(entry))
-            for entry in asked
+            for entry in compared_entries
         ]
         rankings = asyncio.run(self._fetch_rankings(requests)) if requests else []
         by_document = self._find_entry_ids({id_ for ranking in rankings for id_ in ranking})
         near = {
             entry.id: [by_document[id_] for id_ in ranking if id_ in by_document]
-            for entry, ranking in zip(asked, rankings, strict=True)
+            for entry, ranking in zip(compared_entries, rankings, strict=True)
         }
         known = self._find_entries_by_id({id_ for ids in near.values() for id_ in ids})
         compared = [*entries, *(other.entry for other in known.values())]

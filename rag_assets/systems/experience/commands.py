@@ -60,8 +60,12 @@ def put_project(
     from rag_assets.systems.experience.model import ProjectDraft
 
     draft = _validate(ProjectDraft, {"name": name, "state": state})
-    made = _open_experience(session).put_project(tenant, _parse_id(project), draft)
-    _print_value(made, f"Project {made.name}: {made.state}.", as_json=as_json)
+    created_project = _open_experience(session).put_project(tenant, _parse_id(project), draft)
+    _print_value(
+        created_project,
+        f"Project {created_project.name}: {created_project.state}.",
+        as_json=as_json,
+    )
 
 
 @app.command("capture")
@@ -123,12 +127,12 @@ def request_checkpoint(
     from rag_assets.systems.experience.model import CheckpointDraft
 
     draft = _validate(CheckpointDraft, {"checkpoint_type": type_, "project_id": project})
-    made = _open_experience(session).request_checkpoint(tenant, draft, by=operator())
+    requested = _open_experience(session).request_checkpoint(tenant, draft, by=operator())
     if as_json:
-        print_json({"checkpoint_id": str(made.id), **_to_plain(made)})
+        print_json({"checkpoint_id": str(requested.id), **_to_plain(requested)})
         return
-    text = f"Checkpoint {made.id} includes {made.staged} entries."
-    if made.staged:
+    text = f"Checkpoint {requested.id} includes {requested.staged} entries."
+    if requested.staged:
         text += f" `rag-assets sync {tenant}` embeds them, or the daemon within a minute."
     say(text)
 
@@ -199,7 +203,9 @@ def ask_task(
     }
     question = _validate(TaskQuestion, values)
     record = _open_experience(session).get_record(tenant)
-    answer = _answer_question(session, lambda asked: asked.answer_task(record, question, Caller()))
+    answer = _answer_question(
+        session, lambda questions: questions.answer_task(record, question, Caller())
+    )
     _print_answer(answer, as_json=as_json)
 
 
@@ -229,7 +235,7 @@ def ask_failure(
     question = _validate(FailureQuestion, values)
     record = _open_experience(session).get_record(tenant)
     answer = _answer_question(
-        session, lambda asked: asked.answer_failure(record, question, Caller())
+        session, lambda questions: questions.answer_failure(record, question, Caller())
     )
     _print_answer(answer, as_json=as_json)
 
@@ -267,7 +273,7 @@ def write_context(
     question = _validate(ContextQuestion, values)
     record = _open_experience(session).get_record(tenant)
     context = _answer_question(
-        session, lambda asked: asked.build_context(record, question, Caller())
+        session, lambda questions: questions.build_context(record, question, Caller())
     )
     if context.reason is not None:
         warn(f"the context has no patterns: {context.reason.replace('-', ' ')}")
@@ -411,7 +417,7 @@ def merge(
     experience = _open_experience(session)
     record, ids = experience.get_record(tenant), (_parse_id(pattern), _parse_id(into))
     try:
-        made = experience.administration.merge(record, *ids, by=operator(), confirmed=yes)
+        merged = experience.administration.merge(record, *ids, by=operator(), confirmed=yes)
     except ProblemsDiffer as error:
         if not as_json:
             details = [experience.administration.read_details(record, id_) for id_ in ids]
@@ -421,10 +427,10 @@ def merge(
             hint="compare both patterns, then run the command with --yes to merge them",
         ) from None
     if as_json:
-        print_json(_to_plain(made))
+        print_json(_to_plain(merged))
         return
-    say(f"Pattern {into} now has {made.pattern.success_count} successes, from these entries:")
-    _print_entries(made.entries)
+    say(f"Pattern {into} now has {merged.pattern.success_count} successes, from these entries:")
+    _print_entries(merged.entries)
     say(f"`rag-assets experience split {tenant} {into} ENTRY` splits an entry off again.")
 
 
@@ -440,15 +446,18 @@ def split(
     """Move an entry out of a pattern, into a new pattern."""
     experience = _open_experience(session)
     record = experience.get_record(tenant)
-    made = experience.administration.split(
+    split_pattern = experience.administration.split(
         record, _parse_id(pattern), _parse_id(entry), by=operator()
     )
     if as_json:
-        print_json(_to_plain(made))
+        print_json(_to_plain(split_pattern))
         return
-    say(f"The entry now belongs to pattern {made.id}, with all entries of the same manual merge:")
-    _print_entries(made.entries)
-    say(f"`rag-assets experience merge {tenant} {made.id} {pattern}` undoes the split.")
+    say(
+        f"The entry now belongs to pattern {split_pattern.id}, with all entries of the same manual"
+        " merge:"
+    )
+    _print_entries(split_pattern.entries)
+    say(f"`rag-assets experience merge {tenant} {split_pattern.id} {pattern}` undoes the split.")
 
 
 @app.command("retract")

@@ -154,9 +154,11 @@ class _ComparedText:
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
-        named = {match.group().strip("()") for match in _IDENTIFIER.finditer(self.plain)}
-        named |= {match.group(1).strip() for match in _QUOTED.finditer(self.plain)}
-        return frozenset(name.strip("-./:").casefold() for name in named if not name.isdigit())
+        identifiers = {match.group().strip("()") for match in _IDENTIFIER.finditer(self.plain)}
+        identifiers |= {match.group(1).strip() for match in _QUOTED.finditer(self.plain)}
+        return frozenset(
+            name.strip("-./:").casefold() for name in identifiers if not name.isdigit()
+        )
 
     @cached_property
     def names(self) -> frozenset[str]:

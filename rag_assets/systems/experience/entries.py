@@ -184,7 +184,9 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         EXACT_KEY: compute_exact_key(entry),
         ERROR_KEYS: compute_error_keys(entry) or None,
     }
-    said = {"metadata": {name: value for name, value in metadata.items() if value is not None}}
+    optional_fields = {
+        "metadata": {name: value for name, value in metadata.items() if value is not None}
+    }
     digest = sha256_hex(data)
     return {
         "tenant": ref.id,
@@ -192,12 +194,12 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "source_type": SOURCE_TYPE,
         "source_id": str(entry.id),
         "document_id": compute_record_document_id(source, SOURCE_TYPE, str(entry.id)),
-        "record_key": compute_key("record", digest, said),
+        "record_key": compute_key("record", digest, optional_fields),
         "text": text,
         "media_type": "text/plain",
         "size": len(data),
         "content_sha256": digest,
-        "said": said,
+        "said": optional_fields,
     }
 
 

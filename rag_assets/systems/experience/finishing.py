@@ -207,7 +207,7 @@ def _select_finished_checkpoints(tenant_id: str) -> Select[Any]:
 
     An interrupted run leaves such checkpoints.
     """
-    left = (
+    pending = (
         exists()
         .where(
             _STAGED.tenant == checkpoints.c.tenant,
@@ -217,7 +217,7 @@ def _select_finished_checkpoints(tenant_id: str) -> Select[Any]:
         .correlate(checkpoints)
     )
     return select(checkpoints.c.id).where(
-        checkpoints.c.tenant == tenant_id, checkpoints.c.state.in_(OPEN_STATES), ~left
+        checkpoints.c.tenant == tenant_id, checkpoints.c.state.in_(OPEN_STATES), ~pending
     )
 
 
@@ -350,7 +350,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
         func.count().filter(_STAGED.failure.is_not(None)),
         func.count().filter(_is_pending()),
     ).where(*of_it)
-    embedded, failed, left = connection.execute(counts).one()
+    embedded, failed, pending_count = connection.execute(counts).one()
     merged = connection.scalar(
         select(func.count())
         .select_from(experience_merges)
@@ -361,9 +361,9 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
         )
         .where(*of_it, experience_merges.c.split_at.is_(None), experience_merges.c.way != "manual")
     )
-    kind = _find_failure_kind(connection, ctx.ref, checkpoint) if left else None
+    kind = _find_failure_kind(connection, ctx.ref, checkpoint) if pending_count else None
     state = "running" if embedded else "waiting"
-    if not left:
+    if not pending_count:
         state = "done"
     elif kind in _NEEDS_PERSON:
         state = "stopped"
@@ -376,10 +376,10 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
             merged=merged,
             failed=failed,
             error=None if kind is None else WORDS[kind].text,
-            processed_at=None if left else ctx.clock.now(),
+            processed_at=None if pending_count else ctx.clock.now(),
         )
     )
-    return not left
+    return not pending_count
 
 
 def _find_failure_kind(

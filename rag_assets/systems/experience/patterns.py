@@ -401,14 +401,14 @@ def _build_answer_counts_query(tenant_id: str) -> Select[Any]:
 
     An answer with a pattern that was merged into the root counts for the root.
     """
-    asked, pattern = experience_questions.c, experience_patterns.c
+    questions, pattern = experience_questions.c, experience_patterns.c
     shown = (
         select(
-            asked.id.label("query_id"),
-            asked.asked_at,
-            cast(func.jsonb_array_elements_text(asked.patterns), Uuid).label("pattern_id"),
+            questions.id.label("query_id"),
+            questions.asked_at,
+            cast(func.jsonb_array_elements_text(questions.patterns), Uuid).label("pattern_id"),
         )
-        .where(asked.tenant == tenant_id)
+        .where(questions.tenant == tenant_id)
         .cte("shown")
     )
     # Few patterns are merged; all others are their own roots.
@@ -512,14 +512,14 @@ class Aliases:
 
 
 def resolve_names(
-    catalog: Catalog, tenant_id: str, aliases: Aliases, asked: Mapping[str, str | None]
+    catalog: Catalog, tenant_id: str, aliases: Aliases, asked_names: Mapping[str, str | None]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
     """Return the stored spelling variants of each name, and the names without a stored variant.
 
     Args:
-        asked: the names in a question by field; None matches all entries.
+        asked_names: the names in a question by field; None matches all entries.
     """
-    wanted = {field: name for field, name in asked.items() if name is not None}
+    wanted = {field: name for field, name in asked_names.items() if name is not None}
     stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
     known_spellings = {
         field: aliases.find_spellings(name, stored[field]) for field, name in wanted.items()

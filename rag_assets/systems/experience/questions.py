@@ -203,9 +203,9 @@ class Questions:
         self, record: TenantRecord, question: TaskQuestion | FailureQuestion, caller: Caller
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         """Return the stored spelling variants of the names in a question; see resolve_names."""
-        asked = {name: getattr(question, name, None) for name in NAMES}
+        asked_names = {name: getattr(question, name, None) for name in NAMES}
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
-        resolve = partial(resolve_names, self.catalog, record.id, aliases, asked)
+        resolve = partial(resolve_names, self.catalog, record.id, aliases, asked_names)
         return await self.run_blocking(record.id, caller.name, resolve)
 
     async def _find_own_project(

@@ -246,8 +246,8 @@ async def request_checkpoint(
     create = partial(
         request.experience.request_checkpoint, by=request.by, caller=permitted.identity.caller
     )
-    made = await request.write(partial(create, request.tenant, body))
-    return RequestedCheckpoint(made.id, made.staged)
+    requested = await request.write(partial(create, request.tenant, body))
+    return RequestedCheckpoint(requested.id, requested.staged)
 
 
 @router.get("/checkpoints/{checkpoint_id}")

@@ -216,8 +216,10 @@ class Experience:
         """
         record = self.get_record(tenant_id)
         ref, cutoff = record.ref, self.administration.compute_cutoff(record)
-        asked = experience_questions.c
-        question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
+        question_columns = experience_questions.c
+        question = select(question_columns.patterns).where(
+            question_columns.tenant == ref.id, question_columns.id == draft.query_id
+        )
         values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
         statement = (
             upsert(experience_feedback)

@@ -379,10 +379,10 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
     own = next((frame for frame in frames if frame.is_own), None)
     ruby = RUBY_FRAME.match(lines[start])
     if ruby and ruby[3]:
-        named = _RUBY_RAISED.match(ruby[3])
+        typed_message = _RUBY_RAISED.match(ruby[3])
         raised = (
-            RaisedError(_shorten_name(named[2]), named[1], own)
-            if named
+            RaisedError(_shorten_name(typed_message[2]), typed_message[1], own)
+            if typed_message
             else RaisedError("", ruby[3], own)
         )
         return Trace((raised,), start, at)
@@ -435,9 +435,9 @@ def _parse_trace_below_exceptions(
 
 def _parse_line_above_frames(line: str) -> RaisedError | None:
     """Return the exception in a line above frames; None if the line has no exception."""
-    named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
-    if named:
-        return RaisedError(_shorten_name(named[1]), named[2].strip())
+    raised_match = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
+    if raised_match:
+        return RaisedError(_shorten_name(raised_match[1]), raised_match[2].strip())
     served = _GO_SERVED.match(line)
     if served:
         return RaisedError("panic", served[1])

@@ -261,8 +261,10 @@ def pulls(session: Session, tenant: TenantArgument, as_json: Json = False) -> No
         bad = sum(count for (name, _), count in counts.items() if name == source.name)
         at = state.pulled_at if state else None
         shown = at.strftime("%Y-%m-%d %H:%M:%S") if at else "never"
-        held = state.held_deletions if state else 0
-        table.append([source.name, shown, f"{bad:,}", f"{held:,}", (state and state.error) or ""])
+        held_deletions = state.held_deletions if state else 0
+        table.append(
+            [source.name, shown, f"{bad:,}", f"{held_deletions:,}", (state and state.error) or ""]
+        )
     print_table(["source", "pulled", "set aside", "held", "last failure"], table)
     for row in rows:
         say(f"{row.source}: {row.source_type} {row.shown}: {row.field}: {row.problem}")

@@ -360,13 +360,13 @@ def _set_page_scopes(
 def _ensure_root(connection: Connection, tenant_id: str) -> None:
     """Add the root, which all members may read, if it does not exist yet."""
     root = create_root()
-    made = connection.execute(
+    created_root = connection.execute(
         upsert(pages)
         .values(tenant=tenant_id, scope=build_page_scope(ROOT), **build_page_columns(root))
         .on_conflict_do_nothing()
         .returning(pages.c.uuid)
     ).first()
-    if made is not None:
+    if created_root is not None:
         connection.execute(
             upsert(access_scopes)
             .values(tenant=tenant_id, scope=build_page_scope(ROOT), principal=MEMBERS)

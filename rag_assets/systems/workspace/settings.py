@@ -259,9 +259,9 @@ class WorkspaceFollowUp:
             return None
         record = catalog.tenants.get(tenant_id)
         backend = record.config.get("workspace", {}).get("vector_backend")
-        left = _describe_remaining_work(serving, wanted=backend == "pgvector")
+        remaining_work = _describe_remaining_work(serving, wanted=backend == "pgvector")
         pause = serving.vectors_retry_at
-        return None if pause is not None and Clock().now() < pause else left
+        return None if pause is not None and Clock().now() < pause else remaining_work
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
         """Return an empty set: only the texts of passages have vectors."""

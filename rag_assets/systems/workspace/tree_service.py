@@ -264,8 +264,8 @@ class TreeService:
         if removed and not allow_deletes:
             _require_few_removals(len(extra), len(known))
         if apply:
-            named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
-            pages = [wanted[uuid] for uuid in sorted(named)]
+            named_pages = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
+            pages = [wanted[uuid] for uuid in sorted(named_pages)]
             for page in pages:
                 self.require_no_credential(page)
             edits: list[PageEdit] = [(page.uuid, partial(_replace_page, page)) for page in pages]
@@ -383,13 +383,13 @@ class TreeService:
 
 def _add_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
     """Return these pages and all pages above them."""
-    known_ancestors, left = set[str](), [*uuids]
-    while left:
-        uuid = left.pop()
+    known_ancestors, unvisited = set[str](), [*uuids]
+    while unvisited:
+        uuid = unvisited.pop()
         if uuid not in known_ancestors:
             known_ancestors.add(uuid)
             above = known[uuid].parent if uuid in known else None
-            left += [] if above is None else [above]
+            unvisited += [] if above is None else [above]
     return known_ancestors
 
 

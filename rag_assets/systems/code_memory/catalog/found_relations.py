@@ -185,12 +185,12 @@ def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[tuple[str, 
     The name of an anonymous class consists of a line number, so that many documents may contain it.
     It is therefore returned with the URI of its document.
     """
-    named: list[str] = []
+    global_names: list[str] = []
     nameless: list[tuple[str, str]] = []
     for name in names:
         uri, _, local_name = name.rpartition("#")
         if uri and local_name.startswith(NAMELESS):
             nameless.append((uri, local_name))
         else:
-            named.append(name)
-    return named, nameless
+            global_names.append(name)
+    return global_names, nameless

@@ -233,8 +233,8 @@ class RelationRowTable(CatalogQueries):
         wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
             wanted.append(index.chunk_set_key < compared.end)
-        named = documents.c.media_type, documents.c.document_id
-        first = (func.min(column).label(column.name) for column in named)
+        text_columns = documents.c.media_type, documents.c.document_id
+        first = (func.min(column).label(column.name) for column in text_columns)
         query = (
             select(index.chunk_set_key, *first)
             .select_from(document_index)

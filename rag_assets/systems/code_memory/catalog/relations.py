@@ -85,14 +85,17 @@ class RelationRows:
             without: kinds to omit.
             whole: whether to return no edges at all if there are more than the limit.
         """
-        named, nameless = separate_nameless(nodes)
+        global_names, nameless = separate_nameless(nodes)
         values: dict[str, Any] = {"uris": [*files], "inside": [*{uri for uri, _ in nameless}]}
         inside = [*{own for _, own in nameless}]
         if direction != "in":
-            values |= {"own": list_spellings(iter_source_spellings, named), "own_inside": inside}
+            values |= {
+                "own": list_spellings(iter_source_spellings, global_names),
+                "own_inside": inside,
+            }
         if direction != "out":
             values |= {
-                "named": list_spellings(iter_target_spellings, named),
+                "named": list_spellings(iter_target_spellings, global_names),
                 "named_inside": inside,
             }
         values |= {"limit": limit + 1, "only": sorted(only), "without": sorted(without)}

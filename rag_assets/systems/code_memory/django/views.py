@@ -381,7 +381,7 @@ class RouterReader:
             )
 
     def _find_router(
-        self, call: Any, module: Module, left: int = _DEEPEST
+        self, call: Any, module: Module, remaining_steps: int = _DEEPEST
     ) -> tuple[str, tuple[_Registration, ...]]:
         """Return the router that a registration belongs to, and the registrations it is nested in.
 
@@ -389,9 +389,9 @@ class RouterReader:
         """
         place = self._program.find_place(get_written_name(call).removesuffix(_REGISTER), module)
         value = None if place is None else place.value
-        if place is None or not left or not get_written_name(value).endswith(_REGISTER):
+        if place is None or not remaining_steps or not get_written_name(value).endswith(_REGISTER):
             return ("" if place is None else place.name), ()
-        router, parents = self._find_router(value, place.module, left - 1)
+        router, parents = self._find_router(value, place.module, remaining_steps - 1)
         return router, (_Registration(place.module, value), *parents)
 
 

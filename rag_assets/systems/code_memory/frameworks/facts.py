@@ -77,23 +77,27 @@ class _NamesOfInterest:
 
 @lru_cache(maxsize=128)
 def _collect_names(language: str, own: str) -> _NamesOfInterest:
-    frameworks = [each for each in load_all_frameworks(own) if language in each.languages]
+    frameworks = [
+        framework for framework in load_all_frameworks(own) if language in framework.languages
+    ]
     names = {name for framework in frameworks for name in framework.names() if name}
     routers = [framework.routers for framework in frameworks]
     return _NamesOfInterest(
         frozenset(names),
         tuple(name[1:] for name in names if name[:1] == "*"),
-        frozenset(get_last_part(maker) for each in routers for maker in each.made_by),
-        frozenset(name for each in routers for name in (*each.called, *each.types)),
-        frozenset(call for each in frameworks for rule in each.routes for call in rule.calls),
-        frozenset(mount for each in routers for mount in each.mounts),
+        frozenset(get_last_part(maker) for router in routers for maker in router.made_by),
+        frozenset(name for router in routers for name in (*router.called, *router.types)),
+        frozenset(
+            call for framework in frameworks for rule in framework.routes for call in rule.calls
+        ),
+        frozenset(mount for router in routers for mount in router.mounts),
         frozenset(
             name
-            for each in frameworks
-            if each.routers.is_implicit and each.routers.types
+            for framework in frameworks
+            if framework.routers.is_implicit and framework.routers.types
             for name in (
-                *each.routers.nested,
-                *(name for rule in each.routes for name in rule.within),
+                *framework.routers.nested,
+                *(name for rule in framework.routes for name in rule.within),
             )
         ),
     )
@@ -113,7 +117,11 @@ def list_framework_facts(
     if language not in GRAMMARS:
         return [], ""
     known = [framework for framework in load_all_frameworks(own) if language in framework.languages]
-    marked = [each for each in known if any(marker in text for marker in each.markers)]
+    marked = [
+        marked_framework
+        for marked_framework in known
+        if any(marker in text for marker in marked_framework.markers)
+    ]
     with_events = [framework for framework in marked if framework.events]
     names = [framework.name for framework in marked if not framework.events]
     is_of_tests = all(framework.requests or framework.events for framework in known)
@@ -175,17 +183,19 @@ def _keep_relevant_statements(
         ):
             kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
     todo = [fact for fact in statements if fact.kind == CALL and id(fact) in kept]
-    made = sorted(fact.start for fact in todo if fact.values["name"] in words.makers)
+    maker_starts = sorted(fact.start for fact in todo if fact.values["name"] in words.makers)
     while todo:
         values = todo.pop().values
-        named = values.get("named", {}).values()
-        for value in (values.get("on", ["?"]), *values["arguments"], *named):
+        named_values = values.get("named", {}).values()
+        for value in (values.get("on", ["?"]), *values["arguments"], *named_values):
             call = by_place.get((value[1], value[2])) if value[0] == "c" else None
             if call is not None and id(call) not in kept:
                 kept.add(id(call))
                 todo.append(call)
     for fact in statements:
-        if fact.kind == FUNCTION and bisect_left(made, fact.start) < bisect_left(made, fact.end):
+        if fact.kind == FUNCTION and bisect_left(maker_starts, fact.start) < bisect_left(
+            maker_starts, fact.end
+        ):
             kept.add(id(fact))
     return [
         *_complete_routes(

@@ -161,8 +161,12 @@ class RouterPaths:
         if value is None or value[0] in {"f", "d"}:
             return ""
         if value[0] == "n" and self._framework.handlers == "alias":
-            named = find_argument(call, "path")
-            return "" if named is None else self._repository.resolve_text(file, named, call.start)
+            path_argument = find_argument(call, "path")
+            return (
+                ""
+                if path_argument is None
+                else self._repository.resolve_text(file, path_argument, call.start)
+            )
         return self._repository.resolve_text(file, value, call.start)
 
     def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
@@ -240,9 +244,9 @@ class RouterPaths:
             places = {*posixpath.splitext(other.path)[0].split("/")[-2:]}
             if other.language != file.language or (owner and owner not in places):
                 continue
-            for made in other.calls:
-                if function.start <= made.start < function.end and self._is_maker(made):
-                    return self._list_paths_of_chain(other, made, depth + 1)
+            for created_by in other.calls:
+                if function.start <= created_by.start < function.end and self._is_maker(created_by):
+                    return self._list_paths_of_chain(other, created_by, depth + 1)
         return []
 
     def _list_paths_of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
@@ -287,13 +291,15 @@ class RouterPaths:
     ) -> list[str | None] | None:
         """Return the paths of routers passed as a parameter; None for any other name."""
         for function in reversed(file.find_enclosing(file.functions, at)):
-            named = [
+            parameters_of_objects = [
                 parameter
                 for parameter in function.values["parameters"]
                 if parameter[0] not in _OBJECTS
             ]
-            receiver = [(-1, *parameter) for parameter in named if parameter[0] == RECEIVER]
-            others = [parameter for parameter in named if parameter[0] != RECEIVER]
+            receiver = [
+                (-1, *parameter) for parameter in parameters_of_objects if parameter[0] == RECEIVER
+            ]
+            others = [parameter for parameter in parameters_of_objects if parameter[0] != RECEIVER]
             parameters = [*receiver, *((at, *parameter) for at, parameter in enumerate(others))]
             for index, parameter, type_ in parameters:
                 if parameter == name and type_.lstrip("&*") in self._routers.types:
@@ -417,8 +423,8 @@ class RouterPaths:
 
         def rate(other: File, function: Fact) -> tuple[bool, bool, bool]:
             around = other.find_enclosing(other.classes, function.start)
-            named = around[-1].values["name"] if around else ""
-            owner = fold_name(function.values.get("owner", named))
+            enclosing_name = around[-1].values["name"] if around else ""
+            owner = fold_name(function.values.get("owner", enclosing_name))
             names = [singularize(fold_name(word).removeprefix("new")) for word in words]
             is_named = any(name and (name in owner or owner in name) for name in names if owner)
             places = posixpath.splitext(other.path)[0].split("/")[-2:]

@@ -142,8 +142,10 @@ class RouteReader:
         wrapped = () if verbs else self._list_wrapped_names(file, fact, routes)
         for prefix in prefixes[:MOST_PREFIXES]:
             full = join_paths(str(prefix), path)
-            for each, handler in verbs or [(methods, self._find_handler_name(file, fact, routes))]:
-                route = self._build_route(each, full, handler, (file, fact, -1))
+            for verb_methods, handler in verbs or [
+                (methods, self._find_handler_name(file, fact, routes))
+            ]:
+                route = self._build_route(verb_methods, full, handler, (file, fact, -1))
                 route.wrapped = wrapped
                 route.owner = self._find_owner(file, fact, handler)
                 yield route
@@ -421,8 +423,10 @@ class RouteReader:
                     value = value[1].get("path")
                 paths = value[1] if value is not None and value[0] == "l" else [value]
                 texts = (
-                    "" if each is None else self._repository.resolve_text(file, each, owner.start)
-                    for each in paths
+                    ""
+                    if prefix_path is None
+                    else self._repository.resolve_text(file, prefix_path, owner.start)
+                    for prefix_path in paths
                 )
                 prefixes += texts
         return prefixes[:MOST_PREFIXES] or [""]
@@ -490,10 +494,12 @@ def _find_default_export(file: File) -> Fact:
     exports = (export.values for export in file.exports if export.values["name"] == "default")
     default = next((export.get("local") for export in exports), None)
     exported = [definition for definition in file.declared if definition.values.get("exported")]
-    named = [
+    named_default = [
         definition for definition in file.declared if definition.symbol in {"default", default}
     ]
-    return next(iter([*named, *exported, *file.declared]), Fact("", 0, 0, line_start=1, line_end=1))
+    return next(
+        iter([*named_default, *exported, *file.declared]), Fact("", 0, 0, line_start=1, line_end=1)
+    )
 
 
 class _ResourceRoutes:
@@ -554,9 +560,11 @@ class _ResourceRoutes:
         )
         if alias is not None:
             return "::".join([*self._paths.iter_controller_modules(file, fact), str(alias)])
-        named = get_named_text(fact, "controller")
+        controller_name = get_named_text(fact, "controller")
         plural = name if kind == "many" or name.endswith("s") else f"{name}s"
-        return _find_controller(self._paths, file, fact, named or get_last_path_part(plural))
+        return _find_controller(
+            self._paths, file, fact, controller_name or get_last_path_part(plural)
+        )
 
 
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:

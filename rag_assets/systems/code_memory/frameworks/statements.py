@@ -246,10 +246,10 @@ class _StatementReader:
         name, on = self._read_called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None
-        ordered, named = self._read_arguments(node)
+        ordered, named_arguments = self._read_arguments(node)
         values: dict[str, Any] = {"name": name, "arguments": ordered}
-        if named:
-            values["named"] = named
+        if named_arguments:
+            values["named"] = named_arguments
         if on is not None:
             values["on"] = self.read_value(on)
         if ordered and ordered[-1][0] in "fc":
@@ -283,18 +283,18 @@ class _StatementReader:
         """Return the positional arguments of a call or an annotation, and its named arguments."""
         parts = self._list_arguments(node)
         ordered: list[Value] = []
-        named: dict[str, Value] = {}
+        named_arguments: dict[str, Value] = {}
         for part in parts[:_MOST_VALUES]:
             label = part.child_by_field_name("name")
             if part.type in _NODES.pairs:
-                self._add_pairs(part, named, 0)
+                self._add_pairs(part, named_arguments, 0)
             elif part.type in _NODES.arguments and part.named_children:
                 equals = next((c for c in part.children if c.type in {"name_equals", "="}), None)
                 if label is None and equals is not None:
                     label = (equals if equals.is_named else part).named_children[0]
                 value = self.read_value(part.named_children[-1])
                 if label is not None:
-                    named[self._get_compact_text(label)] = value
+                    named_arguments[self._get_compact_text(label)] = value
                 else:
                     ordered.append(value)
             elif "comment" not in part.type:
@@ -302,7 +302,7 @@ class _StatementReader:
         last = node.child_by_field_name("block")
         if last is None and node.named_children and node.named_children[-1].type == "do_block":
             last = node.named_children[-1]
-        return ([*ordered, ["f"]] if last is not None else ordered), named
+        return ([*ordered, ["f"]] if last is not None else ordered), named_arguments
 
     def _list_arguments(self, node: Node) -> list[Node]:
         """Return the nodes of the arguments of a call or an annotation."""
@@ -480,19 +480,19 @@ class _StatementReader:
         trees = (child for child in node.named_children if child.type == "token_tree")
         tokens = [token for tree in trees for token in tree.children]
         ordered: list[Value] = []
-        named: dict[str, Value] = {}
+        named_values: dict[str, Value] = {}
         name = ""
         for at, token in enumerate(tokens[:_MOST_VALUES]):
             if token.type not in _NODES.strings and token.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
                 name = self._get_compact_text(tokens[at - 2])
-                named[name] = self.read_value(token)
-            elif at > 1 and tokens[at - 1].type == "::" and named:
-                named[name] = self.read_value(token)
+                named_values[name] = self.read_value(token)
+            elif at > 1 and tokens[at - 1].type == "::" and named_values:
+                named_values[name] = self.read_value(token)
             else:
                 ordered.append(self.read_value(token))
-        return ordered, named
+        return ordered, named_values
 
     def _list_base_names(self, node: Node) -> list[str]:
         """Return the names of a class's base classes, interfaces and embedded types.
@@ -516,8 +516,12 @@ class _StatementReader:
         for clause in node.named_children:
             inner = get_first_child(clause) if clause.type == "delegation_specifier" else None
             if inner is not None and inner.type == "constructor_invocation":
-                ordered, named = self._read_arguments(inner)
-                return {"arguments": ordered, "named": named} if ordered or named else {}
+                ordered, named_arguments = self._read_arguments(inner)
+                return (
+                    {"arguments": ordered, "named": named_arguments}
+                    if ordered or named_arguments
+                    else {}
+                )
         return {}
 
     def _list_type_arguments(self, node: Node) -> list[str]:
@@ -573,27 +577,29 @@ class _StatementReader:
         if node.type == "binary_operator" and self.tree.get_node_text(sign) != "=":
             return  # Only Elixir assigns with an operator node; elsewhere, such a node calculates.
         names = ("name", "left", "pattern")
-        left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
+        left_side = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
         is_property = node.type == "property_declaration" and self.language == "csharp"
         is_declared = is_property or (node.type == "var_spec" and right is None)
-        if is_declared and left is not None:
+        if is_declared and left_side is not None:
             value = ["t", self._get_compact_text(node.child_by_field_name("type"))]
             yield self._build_fact(
-                ASSIGNED, node, {"name": self._get_compact_text(left), "value": value}
+                ASSIGNED, node, {"name": self._get_compact_text(left_side), "value": value}
             )
-        if left is None and any(child.type == "=" for child in node.children):
-            left = next((c for c in node.named_children if c.type == "variable_declaration"), None)
-            left, right = left and get_first_child(left), node.named_children[-1]
-        if left is None or (right is None and node.type != "variable_declarator"):
+        if left_side is None and any(child.type == "=" for child in node.children):
+            left_side = next(
+                (c for c in node.named_children if c.type == "variable_declaration"), None
+            )
+            left_side, right = left_side and get_first_child(left_side), node.named_children[-1]
+        if left_side is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right
         if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
             right = right.named_children[-1 if "equals" in right.type else 0]
         value = self.read_value(right)
         name = self._get_compact_text(
-            left.named_children[0] if left.type == "expression_list" else left
+            left_side.named_children[0] if left_side.type == "expression_list" else left_side
         )
         if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
@@ -601,18 +607,20 @@ class _StatementReader:
 
 def find_argument(fact: Fact, choices: str) -> Value | None:
     """Return the first argument that exists among those that a rule names: `path|value|0`."""
-    ordered, named = fact.values["arguments"], fact.values.get("named", {})
+    ordered, named_arguments = fact.values["arguments"], fact.values.get("named", {})
     for choice in choices.split("|"):
         if choice.lstrip("-").isdigit():
             at = int(choice)
             if -len(ordered) <= at < len(ordered):
                 return list(ordered[at])
         elif choice in {"key", "value_of_key"}:
-            pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
+            pair = next(
+                (p for p in named_arguments.items() if p[1][0] == "s" and "#" in p[1][1]), None
+            )
             if pair is not None and pair[0] != "to":
                 return ["s", pair[0]] if choice == "key" else list(pair[1])
-        elif choice in named:
-            return list(named[choice])
+        elif choice in named_arguments:
+            return list(named_arguments[choice])
         elif entry := next((v[1][choice] for v in ordered if v[0] == "d" and choice in v[1]), None):
             return list(entry)
     return None

@@ -190,7 +190,7 @@ class TableReader:
         lineage = self._list_lineage(class_, tables.embedded)
         key = self._find_application_of_path(class_.file.path), class_.name.lower()
         is_model = bool(
-            any(self._has_outside_base(tables, each) for each in lineage)
+            any(self._has_outside_base(tables, ancestor) for ancestor in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
             or (class_.fact.values["bases"] and key in self._created_classes)
         )
@@ -253,8 +253,10 @@ class TableReader:
     def _has_outside_base(self, tables: TableRules, class_: ClassStatement) -> bool:
         """Return whether a class extends a model class from outside the repository."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
-        named = class_.fact.values["bases"]
-        bases = [base for base in named if base in tables.bases or get_last_part(base) in of_bases]
+        base_names = class_.fact.values["bases"]
+        bases = [
+            base for base in base_names if base in tables.bases or get_last_part(base) in of_bases
+        ]
         # Only in Python files is the origin of a name such as `Model` known.
         is_python = class_.file.language == "python"
         return any(
@@ -317,13 +319,13 @@ class TableReader:
         self, tables: TableRules, class_: ClassStatement, lineage: Sequence[ClassStatement]
     ) -> str:
         """Return the label of the application to which a class belongs."""
-        for each in lineage:
-            if each is not class_ and not _is_true(_find_assignment(each, tables.abstract)):
+        for ancestor in lineage:
+            if ancestor is not class_ and not _is_true(_find_assignment(ancestor, tables.abstract)):
                 continue
-            assignment = _find_assignment(each, tables.label)
+            assignment = _find_assignment(ancestor, tables.label)
             if assignment is not None and assignment.values["value"][0] == "s":
                 return str(assignment.values["value"][1])
-            inner = _find_inner_class(each, tables.label.rpartition(".")[0])
+            inner = _find_inner_class(ancestor, tables.label.rpartition(".")[0])
             if inner is not None and not [*filter(None, inner.values["bases"])]:
                 break
         return self._find_application_of_path(class_.file.path)
@@ -366,13 +368,13 @@ class TableReader:
         above = set() if parent is None else {id(p.fact) for p in self._list_lineage(parent)}
         inherited: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
-        for each in lineage:
-            if id(each.fact) not in above:
-                for assigned, column in self._iter_stated_columns(columns, each, class_, table):
+        for ancestor in lineage:
+            if id(ancestor.fact) not in above:
+                for assigned, column in self._iter_stated_columns(columns, ancestor, class_, table):
                     if assigned not in hidden:
                         inherited.setdefault(column.name, column)
-                hidden |= {get_last_part(v.values["name"]) for v in _list_own_assignments(each)}
-                for column in self._iter_columns_of_bases(columns, each, class_, table):
+                hidden |= {get_last_part(v.values["name"]) for v in _list_own_assignments(ancestor)}
+                for column in self._iter_columns_of_bases(columns, ancestor, class_, table):
                     inherited.setdefault(column.name, column)
         first: list[MappedColumn] = []
         if columns.key and not any(column.is_key for column in inherited.values()):
@@ -420,11 +422,14 @@ class TableReader:
             pattern = find_pattern(kind, columns.calls)
             shown = columns.calls[pattern] if pattern else ""
             stated = find_argument(call, columns.stated) if columns.stated else None
-            named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
+            stated_name = str(stated[1]) if stated is not None and stated[0] == "s" else ""
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
-            for each in shown.replace("{name}", name).split():
+            for column_name in shown.replace("{name}", name).split():
                 place_of_column = refers_to, class_.file, value, flags[1]
-                yield name, MappedColumn(named or each, kind, flags[0], *place_of_column)
+                yield (
+                    name,
+                    MappedColumn(stated_name or column_name, kind, flags[0], *place_of_column),
+                )
 
     def _add_join_table(
         self,
@@ -485,9 +490,9 @@ class TableReader:
         The call itself, or a call in its arguments, may name it.
         """
         inner_calls = (class_.file.find_call(value) for value in call.values["arguments"])
-        for each in (call, *(inner for inner in inner_calls if inner is not None)):
-            pattern = find_pattern(each.values["name"], columns.references)
-            value = find_argument(each, columns.references[pattern]) if pattern else None
+        for candidate_call in (call, *(inner for inner in inner_calls if inner is not None)):
+            pattern = find_pattern(candidate_call.values["name"], columns.references)
+            value = find_argument(candidate_call, columns.references[pattern]) if pattern else None
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
@@ -508,7 +513,7 @@ class TableReader:
             if name in self._tables:
                 return name
         known = self._classes.get(last, ())
-        own = [each for each in known if each.file is class_.file] or known
+        own = [known_class for known_class in known if known_class.file is class_.file] or known
         return self._table_of.get(own[0].place, "") if len(own) == 1 else ""
 
     def _add_changes(self) -> None:

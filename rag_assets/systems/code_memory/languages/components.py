@@ -127,8 +127,8 @@ def _shift_reading(reading: Reading, by: int) -> Reading:
 
 def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
     """Return the reading of a component's script, whose definitions become component members."""
-    named = _NAMED.search(text, block.first, block.last)
-    name = "default" if named is None else named[1]
+    name_match = _NAMED.search(text, block.first, block.last)
+    name = "default" if name_match is None else name_match[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
     tag = " ".join(text[block.start : min(block.first, block.start + 300)].split())
     place = block.start, min(block.first, block.start + 200)
@@ -172,6 +172,8 @@ def _iter_component_units(
 
 read_svelte: Final = partial(
     _read_component,
-    is_component=lambda given: "module" not in given and given.get("context") != "module",
+    is_component=lambda attributes: (
+        "module" not in attributes and attributes.get("context") != "module"
+    ),
 )
 read_vue: Final = partial(_read_component, is_component=lambda attributes: "setup" in attributes)

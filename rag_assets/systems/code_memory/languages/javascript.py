@@ -165,8 +165,8 @@ def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterat
     if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
         return
     if tree.get_node_text(owner) in _OBJECTS:
-        named = node.child_by_field_name("property") or node.child_by_field_name("index")
-        key = tree.get_node_text(named).strip("\"'")
+        property_node = node.child_by_field_name("property") or node.child_by_field_name("index")
+        key = tree.get_node_text(property_node).strip("\"'")
         if _KEY.fullmatch(key):
             yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
 
@@ -246,12 +246,12 @@ class Jsx(LanguageGrammar):
         if inner.type in _SPACES:
             yield from self._define_declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
-            left = "".join(self.tree.get_field_text(inner, "left").split())
+            left_side = "".join(self.tree.get_field_text(inner, "left").split())
             value = inner.child_by_field_name("right")
             if value is None or value.type == "identifier":
                 return
-            path = left.removeprefix("module.")
-            if path == "exports" and left != path:
+            path = left_side.removeprefix("module.")
+            if path == "exports" and left_side != path:
                 yield self._define_variable(node, "module.exports", value, outer, True)
             elif path.startswith("exports."):
                 yield self._define_variable(node, path.removeprefix("exports."), value, outer, True)
@@ -262,10 +262,10 @@ class Jsx(LanguageGrammar):
         if inner.type in _VALUES:
             yield from self._define_variables(node, inner, outer, stated)
             return
-        named = inner.child_by_field_name("name")
+        name_node = inner.child_by_field_name("name")
         if inner.type == "import_alias":
-            named = get_first_child(inner)
-        name = get_string(self.tree, named) or self.tree.get_node_text(named) or "default"
+            name_node = get_first_child(inner)
+        name = get_string(self.tree, name_node) or self.tree.get_node_text(name_node) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
@@ -327,11 +327,11 @@ class Jsx(LanguageGrammar):
         self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
     ) -> Iterator[CodeDefinition]:
         for declarator in inner.named_children:
-            named = declarator.child_by_field_name("name")
-            if named is None:
+            name_node = declarator.child_by_field_name("name")
+            if name_node is None:
                 continue
             value = declarator.child_by_field_name("value")
-            for name in iter_pattern_names(self.tree, named):
+            for name in iter_pattern_names(self.tree, name_node):
                 exported = self._is_public(name, outer, stated)
                 yield self._define_variable(node, name, value, outer, exported)
 

@@ -60,8 +60,8 @@ def iter_pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
             value = node.child_by_field_name("value")
             todo += [] if value is None else [value]
         elif node.type in {"assignment_pattern", "object_assignment_pattern"}:
-            left = node.child_by_field_name("left")
-            todo += [] if left is None else [left]
+            left_side = node.child_by_field_name("left")
+            todo += [] if left_side is None else [left_side]
         else:
             todo += reversed(node.named_children)
 
@@ -232,8 +232,8 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     kinds = {child.type for child in node.children}
     if "default" in kinds:
         identifier = _find_default_identifier(node) if declaration is None else None
-        named = identifier if declaration is None else declaration.child_by_field_name("name")
-        yield ExportedName("default", tree.get_node_text(named))
+        name_node = identifier if declaration is None else declaration.child_by_field_name("name")
+        yield ExportedName("default", tree.get_node_text(name_node))
     elif declaration is not None:
         for name in _iter_declared_names(tree, declaration):
             yield ExportedName(name, name)

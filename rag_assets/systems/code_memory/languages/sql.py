@@ -323,10 +323,10 @@ def add_queries(text: str, reading: CodeText) -> CodeText:
 def list_tables_in_sql(query: str) -> list[str]:
     """Return the tables that a query names, without duplicates."""
     defined = {name.lower() for name in _DEFINED_BY_WITH.findall(query)}
-    named = ((quote, _MARKS_IN_NAME.sub("", name)) for quote, name in _TABLES.findall(query))
+    quoted_names = ((quote, _MARKS_IN_NAME.sub("", name)) for quote, name in _TABLES.findall(query))
     tables = dict.fromkeys(
         name
-        for quote, name in named
+        for quote, name in quoted_names
         if name and name.lower() not in defined and (quote or name.lower() not in _NO_TABLES)
     )
     return [*tables]

@@ -80,8 +80,8 @@ class Swift(LanguageGrammar):
 
     def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         kind = self.tree.get_field_text(node, "declaration_kind") or "class"
-        named = self.tree.get_field_text(node, "name")
-        symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
+        type_text = self.tree.get_field_text(node, "name")
+        symbol = self.qualify("".join(type_text.split("<", 1)[0].split()), outer)
         inherited = list(self._iter_inherited_types(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"

@@ -294,14 +294,14 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
                 supertypes |= {supertype.start: supertype for supertype in read if supertype.name}
     found_definitions |= _find_definitions_in_errors(tree, language, found_definitions)
     definitions = _qualify_definitions(found_definitions.values())
-    named = sorted(
-        (each.name_start, each.name_end)
-        for each in found_definitions.values()
-        if each.kind != "scope"
+    name_spans = sorted(
+        (found_definition.name_start, found_definition.name_end)
+        for found_definition in found_definitions.values()
+        if found_definition.kind != "scope"
     )
     return Tags(
         definitions,
-        tuple(_drop_definition_names(used, named)),
+        tuple(_drop_definition_names(used, name_spans)),
         tuple(supertypes[at] for at in sorted(supertypes)),
         tuple(sorted(comments)),
     )
@@ -453,7 +453,7 @@ def _read_references(
     tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
 ) -> Iterator[tuple[int, TagReference]]:
     """Yield the references in a match, each with the offset of its name."""
-    named: ReferenceKind = kind  # type: ignore[assignment]
+    reference_kind: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
     receiver = _get_receiver_name(_get_end_of_text(tree, receivers[-1])) if receivers else ""
     for name_node in captures.get("name", ()):
@@ -462,21 +462,21 @@ def _read_references(
         )
         if 0 < len(name) <= _LONGEST_NAME and not any(character in name for character in "|\n "):
             line = name_node.start_point.row + 1
-            yield tree.start(name_node), TagReference(named, name, line, receiver)
-    if named == "import" and not captures.get("name"):
+            yield tree.start(name_node), TagReference(reference_kind, name, line, receiver)
+    if reference_kind == "import" and not captures.get("name"):
         start = tree.start(node)
         written = tree.text[start : min(tree.end(node), start + _LONGEST_IMPORT)]
         for match in re.finditer(r"[\w-]*\w", written):
             if len(match[0]) > 1 and match[0] not in _IMPORT_WORDS:
                 line = node.start_point.row + 1 + written.count("\n", 0, match.start())
-                yield start + match.start(), TagReference(named, match[0], line)
+                yield start + match.start(), TagReference(reference_kind, match[0], line)
 
 
 def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLanguage) -> TagSupertype:
-    named: SupertypeKind = kind  # type: ignore[assignment]
+    supertype_kind: SupertypeKind = kind  # type: ignore[assignment]
     start, end = tree.start(node), tree.end(node)
     written = _TYPE_ARGUMENTS.split(tree.text[start : min(end, start + _LONGEST_RECEIVER)])[0]
-    return TagSupertype(named, _normalize_name(written, language), start, end)
+    return TagSupertype(supertype_kind, _normalize_name(written, language), start, end)
 
 
 def _get_end_of_text(tree: SyntaxTree, node: Node) -> str:
@@ -515,10 +515,10 @@ def _add_references(
 
 
 def _drop_definition_names(
-    used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
+    used: Mapping[int, tuple[int, TagReference]], name_spans: Sequence[tuple[int, int]]
 ) -> Iterator[TagReference]:
     """Yield, in order, the references that are not part of a definition's name."""
-    names = iter(named)
+    names = iter(name_spans)
     current = next(names, None)
     for at in sorted(used):
         while current is not None and current[1] <= at:
@@ -543,10 +543,15 @@ class _EnclosingDefinitions(NamedTuple):
 
 def _qualify_definitions(definitions: Iterable[_FoundDefinition]) -> tuple[TagDefinition, ...]:
     """Return definitions with their names qualified by the definitions around them."""
-    made: list[TagDefinition] = []
+    qualified_definitions: list[TagDefinition] = []
     above: list[_EnclosingDefinitions] = []
     for definition in sorted(
-        definitions, key=lambda each: (each.start, -each.end, each.name_start)
+        definitions,
+        key=lambda found_definition: (
+            found_definition.start,
+            -found_definition.end,
+            found_definition.name_start,
+        ),
     ):
         while above and above[-1].end <= definition.start:
             above.pop()
@@ -567,5 +572,5 @@ def _qualify_definitions(definitions: Iterable[_FoundDefinition]) -> tuple[TagDe
         kind: DefinitionKind = definition.kind  # type: ignore[assignment]
         if kind == "function" and (around.in_type or "::" in definition.name):
             kind = "method"
-        made.append(TagDefinition(kind, name, *definition[:4], around.is_local))
-    return tuple(made)
+        qualified_definitions.append(TagDefinition(kind, name, *definition[:4], around.is_local))
+    return tuple(qualified_definitions)

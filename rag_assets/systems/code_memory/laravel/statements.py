@@ -86,11 +86,13 @@ class _Enclosing:
     """A finder of the definitions around nodes; nodes must be queried in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
-        named = [(class_.node, class_.name) for class_ in source.classes]
+        named_nodes = [(class_.node, class_.name) for class_ in source.classes]
         for class_ in source.classes:
-            named += [(method.node, f"{class_.name}::{method.name}") for method in class_.methods]
-        named += [(function.node, name) for name, function in source.functions]
-        spans = [(node.start_byte, node.end_byte, name) for node, name in named]
+            named_nodes += [
+                (method.node, f"{class_.name}::{method.name}") for method in class_.methods
+            ]
+        named_nodes += [(function.node, name) for name, function in source.functions]
+        spans = [(node.start_byte, node.end_byte, name) for node, name in named_nodes]
         self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
         self._open: list[tuple[int, str]] = []
 

@@ -127,8 +127,8 @@ def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
         return edges
     if not method.isidentifier():  # No policy has a method with such a name.
         return [*edges, ("touches", source, model)]
-    asked = [(ASKS, source, f"{policy}::{method}") for policy in iter_usual_policies(model)]
-    return [*edges, ("authorizes", source, model), *asked]
+    asks_edges = [(ASKS, source, f"{policy}::{method}") for policy in iter_usual_policies(model)]
+    return [*edges, ("authorizes", source, model), *asks_edges]
 
 
 def _list_edges_of_ability(fact: Fact) -> list[Triple]:

@@ -40,8 +40,8 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
     Args:
         names: how names in the file are qualified.
     """
-    made = _BY_STYLE.get(names)
-    for fact, name, target in () if made is None else made(facts):
+    find_style_reexports = _BY_STYLE.get(names)
+    for fact, name, target in () if find_style_reexports is None else find_style_reexports(facts):
         if name and target and not target.startswith(PACKAGE):
             yield fact, HANDED + OWN + name, HANDED + target
 

@@ -318,6 +318,6 @@ def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
     """Return the source types that a word asks for: () if it is filler, None if it is the topic."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
-    named = _WANTED.get(_remove_plural(word)) or _WANTED.get(word, ())
+    wanted_types = _WANTED.get(_remove_plural(word)) or _WANTED.get(word, ())
     beginnings = (types for start, types in _TYPES_BY_BEGINNING.items() if word.startswith(start))
-    return (*named, *next(beginnings, ())) or None
+    return (*wanted_types, *next(beginnings, ())) or None

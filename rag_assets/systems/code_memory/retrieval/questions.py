@@ -74,10 +74,10 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
             like = preferred
             break
     candidates = {short: short.lower() for short in map(_shorten_name, like)}
-    asked = [whole] if is_name else words
-    return sorted(candidates, key=lambda name: (-_rate_similarity(candidates[name], asked), name))[
-        :_SHOWN
-    ]
+    compared_words = [whole] if is_name else words
+    return sorted(
+        candidates, key=lambda name: (-_rate_similarity(candidates[name], compared_words), name)
+    )[:_SHOWN]
 
 
 def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
@@ -210,8 +210,8 @@ class CodeQuestions:
 
     def consists_of_names(self, query: str) -> bool:
         """Return whether a question consists only of names in the form of identifiers."""
-        asked = find_question_names(query)
-        return asked.is_bare and asked.is_relational
+        question_names = find_question_names(query)
+        return question_names.is_bare and question_names.is_relational
 
     async def complete(
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer

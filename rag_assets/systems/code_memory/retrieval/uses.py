@@ -233,10 +233,10 @@ class _UseResolver:
                     if use is not None:
                         key = use.uri, use.line, use.name
                         (certain if use.why else possible).setdefault(key, use)
-        left = [use for key, use in possible.items() if key not in certain]
-        left.sort(key=lambda use: (*self._get_rank_key(use), use.uri, use.line))
+        remaining_uses = [use for key, use in possible.items() if key not in certain]
+        remaining_uses.sort(key=lambda use: (*self._get_rank_key(use), use.uri, use.line))
         ordered = sorted(certain.values(), key=lambda use: (use.uri, use.line))
-        return FoundUses(tuple(ordered), tuple(left), omitted)
+        return FoundUses(tuple(ordered), tuple(remaining_uses), omitted)
 
     def _resolve_use(self, target: _Target, file: _FileUses, place: NameUse) -> Use | None:
         """Return the use of a target at a place; None if already known or of something else."""

@@ -387,8 +387,8 @@ class RelationView:
         """Replace names at the ends of edges by the definitions that they clearly mean."""
         # Names in a SCIP index are complete; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
-        named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
-        shorts = {name: _get_short_name(name) for name in named if depends_on_path(name)}
+        end_names = {end for edge in spelled for end in (edge.target, edge.stated_of)}
+        shorts = {name: _get_short_name(name) for name in end_names if depends_on_path(name)}
         if not shorts:
             return [*edges]
         called = self.relations.find_names(set(shorts.values()), self._permits)

@@ -392,11 +392,11 @@ def _add_uses(view: RelationView, result: WalkResult, kinds: Sequence[str]) -> W
     by_name = find_uses_of_nodes(view, start_nodes, stated=result.relations)
     uses = [use.relation for use in (*by_name.certain, *by_name.possible)]
     uses = [use for use in uses if not kinds or use.kind in kinds]
-    left = max(0, len(uses) - MOST_USES) + by_name.omitted
+    omitted_uses = max(0, len(uses) - MOST_USES) + by_name.omitted
     result = replace(result, uses=tuple(uses[:MOST_USES]))
-    if not left:
+    if not omitted_uses:
         return result
-    why = f"at least {format_count(left, 'use')} by name are left out"
+    why = f"at least {format_count(omitted_uses, 'use')} by name are left out"
     return replace(result, complete=False, why=f"{result.why}; {why}" if result.why else why)
 
 

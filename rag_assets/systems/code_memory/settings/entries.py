@@ -134,21 +134,21 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
                 todo.append((child, table.path))
                 continue
             if child.type == "pair":
-                named, value = _read_pair(tree, child, at)
+                entry_path, value = _read_pair(tree, child, at)
             elif node.type == "array" and child.type not in {"comment", "ERROR"}:
-                named, value = (*at, ITEM), child
+                entry_path, value = (*at, ITEM), child
             else:
                 todo.append((child, at))
                 continue
-            if len(named) > DEEPEST:
+            if len(entry_path) > DEEPEST:
                 continue
             holds = value is not None and value.type in _CONTAINERS
             scalar = None if value is None or holds else unquote(tree.get_node_text(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
-            yield SettingsEntry(named, tree.start(child), end, scalar)
+            yield SettingsEntry(entry_path, tree.start(child), end, scalar)
             if holds and value is not None:
-                todo.append((value, named))
+                todo.append((value, entry_path))
 
 
 def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:

@@ -60,21 +60,21 @@ def _list_units(
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
     """Return units that cover a text, each with the `ends` in it; brackets join a neighbour."""
-    made: list[Unit] = []
+    covering_units: list[Unit] = []
     opening: Unit | None = None
     for unit in add_rest_units(text, units):
         bare = unit.role == "rest" and not _WORD.search(text, unit.start, unit.end)
-        if bare and made:
-            made[-1] = replace(made[-1], end=unit.end)
+        if bare and covering_units:
+            covering_units[-1] = replace(covering_units[-1], end=unit.end)
             continue
         if bare:
             opening = opening or unit
             continue
-        made.append(unit if opening is None else replace(unit, start=opening.start))
+        covering_units.append(unit if opening is None else replace(unit, start=opening.start))
         opening = None
     if opening is not None:
-        made.append(replace(opening, end=len(text.rstrip())))
-    return tuple(replace(unit, cuts=select_cuts_within(ends, unit)) for unit in made)
+        covering_units.append(replace(opening, end=len(text.rstrip())))
+    return tuple(replace(unit, cuts=select_cuts_within(ends, unit)) for unit in covering_units)
 
 
 def _find_start_with_comments(text: str, start: int, at: int) -> int:

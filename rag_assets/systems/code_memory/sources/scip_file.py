@@ -68,10 +68,10 @@ class ScipFiles:
         named: paths below the root, or absolute paths that the tenant may read.
     """
 
-    def __init__(self, root: Path, named: Iterable[str]) -> None:
+    def __init__(self, root: Path, configured_paths: Iterable[str]) -> None:
         self._root = root
         self._named: dict[str, Path] = {}
-        for path in named:
+        for path in configured_paths:
             # The listed path of an index outside of the root contains none of its folders.
             listed = f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
             self._named[listed if path[0] == "/" else path] = root / path

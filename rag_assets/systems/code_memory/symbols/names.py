@@ -92,8 +92,8 @@ def iter_path_suffixes(path: str) -> Iterator[str]:
 def list_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
     """Return the search keys of a route: its path, each method with the path, and its name."""
     path = format_path_template(uri)
-    named = (f"route {name.lower()}",) if name else ()
-    return (f"route {path}", *(f"route {method.lower()} {path}" for method in methods), *named)
+    name_keys = (f"route {name.lower()}",) if name else ()
+    return (f"route {path}", *(f"route {method.lower()} {path}" for method in methods), *name_keys)
 
 
 def list_described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:

@@ -60,14 +60,18 @@ async def show_patterns(visit: Visit) -> Response:
     experience, record = await open_tenant(visit)
     administration = experience.administration
     parameters = visit.request.query_params
-    given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
-    wanted = validate_fields(PatternFilter, {"order": "use"} | given, hint="correct that field")
+    filter_values = {
+        name: value for name in _FILTERS if (value := parameters.get(name, "").strip())
+    }
+    wanted = validate_fields(
+        PatternFilter, {"order": "use"} | filter_values, hint="correct that field"
+    )
     after = _parse_id(parameters["after"]) if parameters.get("after") else None
     merging = None
     if parameters.get("merging"):
         details = partial(administration.read_details, record, _parse_id(parameters["merging"]))
         merging = (await visit.read(details)).pattern
-        given["merging"] = str(merging.id)
+        filter_values["merging"] = str(merging.id)
     projects = await _read_project_names(visit, experience)
     page = partial(
         administration.list_patterns, record, after=after, limit=_PAGE + 1, pattern_filter=wanted
@@ -77,10 +81,10 @@ async def show_patterns(visit: Visit) -> Response:
     return visit.html(
         "patterns.html",
         patterns=[item for item in patterns[:_PAGE] if merging is None or item.id != merging.id],
-        following=None if last is None else urlencode(given | {"after": str(last)}),
+        following=None if last is None else urlencode(filter_values | {"after": str(last)}),
         wanted=wanted,
-        is_filtered=bool(given.keys() - {"order", "merging"}),
-        is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
+        is_filtered=bool(filter_values.keys() - {"order", "merging"}),
+        is_narrowed=bool(filter_values.keys() - {"order", "merging", "search"}),
         choices=await visit.read(partial(administration.list_filter_values, record)),
         projects=dict(islice(projects.items(), MAX_CHOICES)),
         report=await visit.read(partial(administration.build_report, record)),
@@ -138,34 +142,38 @@ async def merge_pattern(visit: Visit) -> Response:
     ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())
     merge = partial(administration.merge, record, *ids, by=visit.user)
     try:
-        made = await visit.write(partial(merge, confirmed=visit.field("confirmed") == "yes"))
+        merged = await visit.write(partial(merge, confirmed=visit.field("confirmed") == "yes"))
     except ProblemsDiffer:
         both = [await visit.read(partial(administration.read_details, record, id_)) for id_ in ids]
         return visit.html("merge.html", _CONFLICT, both=both)
-    return visit.redirect(f"/patterns/{made.pattern.id}")
+    return visit.redirect(f"/patterns/{merged.pattern.id}")
 
 
 async def show_trial(visit: Visit) -> Response:
     """Show the empty form in which an admin enters a task or a failure to try."""
-    given = dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
-    return await _render_trial(visit, await open_tenant(visit), given)
+    form_values = dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
+    return await _render_trial(visit, await open_tenant(visit), form_values)
 
 
 async def run_trial(visit: Visit) -> Response:
     """Show the block that an agent would get for a task or failure, recording no question."""
     opened = await open_tenant(visit)
-    given = {name: visit.field(name).strip() for name in _TRIAL_FIELDS}
-    named = {
-        f"{given['use']}_description": given["description"],
-        **{name: given[name] for name in _TRIAL_FIELDS[2:]},
+    form_values = {name: visit.field(name).strip() for name in _TRIAL_FIELDS}
+    question_fields = {
+        f"{form_values['use']}_description": form_values["description"],
+        **{name: form_values[name] for name in _TRIAL_FIELDS[2:]},
     }
-    is_failure = given["use"] == "failure"
-    del named["technology" if is_failure else "error_message"]
+    is_failure = form_values["use"] == "failure"
+    del question_fields["technology" if is_failure else "error_message"]
     model = FailureQuestion if is_failure else TaskQuestion
     try:
-        question = model.model_validate({name: value for name, value in named.items() if value})
+        question = model.model_validate(
+            {name: value for name, value in question_fields.items() if value}
+        )
     except ValidationError as error:
-        return await _render_trial(visit, opened, given, problem=describe_first_problem(error))
+        return await _render_trial(
+            visit, opened, form_values, problem=describe_first_problem(error)
+        )
     backend = visit.backend
     questions = Questions(
         backend.catalog, backend.retriever, run_blocking=backend.run, is_recording=False
@@ -174,13 +182,13 @@ async def run_trial(visit: Visit) -> Response:
         answer = await questions.answer_failure(opened[1], question, visit.caller)
     else:
         answer = await questions.answer_task(opened[1], question, visit.caller)
-    return await _render_trial(visit, opened, given, answer)
+    return await _render_trial(visit, opened, form_values, answer)
 
 
 async def _render_trial(
     visit: Visit,
     opened: tuple[Experience, TenantRecord],
-    given: dict[str, str],
+    form_values: dict[str, str],
     answer: Answer | None = None,
     problem: str = "",
 ) -> Response:
@@ -188,7 +196,7 @@ async def _render_trial(
     block = None if answer is None else build_block(answer.patterns, _BLOCK_TOKENS)
     return visit.html(
         "try.html",
-        given=given,
+        given=form_values,
         choices=await visit.read(partial(experience.administration.list_filter_values, record)),
         answer=answer,
         block=block,

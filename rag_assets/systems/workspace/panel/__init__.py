@@ -380,7 +380,7 @@ def _find_records_source_and_scope(record: TenantRecord, name: str) -> tuple[str
 
 
 def _build_next_parameters(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
-    named = {
+    next_parameters = {
         "status": chosen.status,
         "type": chosen.source_type,
         "page": chosen.page_uuid,
@@ -388,7 +388,7 @@ def _build_next_parameters(chosen: RecordFilter, last: RecordState) -> dict[str,
         "after_type": last.source_type,
         "after_id": last.source_id,
     }
-    return {name: value for name, value in named.items() if value}
+    return {name: value for name, value in next_parameters.items() if value}
 
 
 def _parse_status(text: str) -> RecordStatus | None:

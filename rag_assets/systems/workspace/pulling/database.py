@@ -369,15 +369,15 @@ def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
     state = getattr(original, "sqlstate", None)
     number = next((arg for arg in original.args[:1] if isinstance(arg, int)), None)
     code = state or number
-    named = type(original).__name__ + (f" ({code})" if code else "")
+    error_name = type(original).__name__ + (f" ({code})" if code else "")
     about = getattr(getattr(original, "diag", None), "message_primary", None)
     if about and state and state.startswith(_QUERY_ERROR_PREFIXES):
-        return f"{named}: {about}"
+        return f"{error_name}: {about}"
     if state and state.startswith(_MYSQL_NAME_ERROR_PREFIX) and number is not None:
-        return f"{named}: {original.args[-1]}"
+        return f"{error_name}: {original.args[-1]}"
     if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return f"{named}: the connection broke"
-    return named
+        return f"{error_name}: the connection broke"
+    return error_name
 
 
 def _describe_refusal(error: Exception) -> str:

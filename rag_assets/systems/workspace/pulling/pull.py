@@ -191,16 +191,20 @@ _LONGEST_WAIT = timedelta(days=2)
 """Longer than the pause of any source between two pulls."""
 
 
-def get_pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
+def get_pulled_sources(tenant: Tenant, source_name: str | None = None) -> list[SqlConfig]:
     """Return the sources of a tenant with the type sql, or only the source with this name.
 
     Raises:
         UnknownSource: no source matches.
     """
     sql_sources = [source for source in tenant.sources if isinstance(source, SqlConfig)]
-    chosen = [source for source in sql_sources if named in {None, source.name}]
+    chosen = [source for source in sql_sources if source_name in {None, source.name}]
     if not chosen:
-        which = "no source of type sql" if named is None else f"no source {named!r} of type sql"
+        which = (
+            "no source of type sql"
+            if source_name is None
+            else f"no source {source_name!r} of type sql"
+        )
         raise UnknownSource(
             f"tenant {tenant.id!r} has {which}",
             hint="use one of its sources of type sql:"
@@ -352,11 +356,11 @@ def _build_manifest_line(
     is_part = source_type == _PART
     if is_part and (key.page is None or at is None):
         return None
-    named = _WHOLE if is_part else source_type
+    record_type = _WHOLE if is_part else source_type
     source_id = format_row_id(key.page if is_part else key.id)
     if "\x00" in source_id:
         return None
-    return [named, source_id, None if at is None else at.isoformat(), is_part]
+    return [record_type, source_id, None if at is None else at.isoformat(), is_part]
 
 
 def _compare_with_records(

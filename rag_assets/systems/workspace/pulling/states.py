@@ -364,8 +364,8 @@ class SourceLocks(CatalogQueries):
     def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return the sources among these, as (tenant, name), that a process pulls now."""
         with self._database.begin() as connection:
-            held = set(connection.scalars(_HELD))
-        return {source for source in sources if _compute_lock_key(*source) in held}
+            held_keys = set(connection.scalars(_HELD))
+        return {source for source in sources if _compute_lock_key(*source) in held_keys}
 
 
 def _compute_lock_key(tenant_id: str, source: str) -> int:

@@ -91,8 +91,8 @@ def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 def list_classes(kind: str) -> Origins:
     """Return the classes in a PHP type such as `A|B` as origins; None if the type has no class."""
-    named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
-    return named or None
+    class_names = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
+    return class_names or None
 
 
 def combine_origins(several: Iterable[Origins]) -> Origins:
@@ -170,8 +170,8 @@ class OriginFinder:
         if node.type in _NOTHING:
             return ()
         if node.type == "object_creation_expression":
-            made = get_class_of_creation(self._source, node)
-            return (made,) if made else None
+            created_class = get_class_of_creation(self._source, node)
+            return (created_class,) if created_class else None
         if node.type == "variable_name":
             return self._find_variable_origins(self._source.tree.get_node_text(node), depth)
         values = _list_possible_values(node, self._source.tree.get_field_text(node, "operator"))
@@ -191,12 +191,12 @@ class OriginFinder:
         while at is not None and len(steps) <= MOST_STEPS:
             if at.type in _ACCESSES and tree.get_node_text(at) in self._known_properties:
                 break
-            named = at.child_by_field_name("name")
+            name_node = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
-                if named is None or named.type != "name":
+                if name_node is None or name_node.type != "name":
                     return None
                 steps.append(
-                    tree.get_node_text(named) + (CALLED if at.type in MEMBER_CALLS else "")
+                    tree.get_node_text(name_node) + (CALLED if at.type in MEMBER_CALLS else "")
                 )
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
@@ -244,8 +244,12 @@ class OriginFinder:
         owner = self._source.resolve_class_name(tree.get_node_text(scope), at)
         if owner in _AUTH and tree.get_node_text(name) == "user":
             return (SIGNED_IN,)
-        made = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
-        return (made,) if made else (f"{owner}::{tree.get_node_text(name)}{CALLED}",)
+        argument_class = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
+        return (
+            (argument_class,)
+            if argument_class
+            else (f"{owner}::{tree.get_node_text(name)}{CALLED}",)
+        )
 
     def _find_function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
@@ -260,8 +264,8 @@ class OriginFinder:
             arguments = list_arguments(self._source.tree, at)
             return self.find(arguments[0].value, depth + 1) if arguments else None
         if name in _CONTAINER:
-            made = get_class_of_argument(self._source, at)
-            return (made,) if made else None
+            argument_class = get_class_of_argument(self._source, at)
+            return (argument_class,) if argument_class else None
         return (f"{name}{CALLED}",)
 
     def _find_variable_origins(self, name: str, depth: int) -> Origins:
@@ -352,8 +356,8 @@ class OriginFinder:
         call = argument.parent if argument is not None else None
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
-            named = tree.get_field_text(call, "name").lower()
-            holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
+            method_name = tree.get_field_text(call, "name").lower()
+            holder = call.child_by_field_name("object") if method_name in _OF_ELEMENTS else None
         parameters = list_parameters(tree, closure, self._source.find_scope(closure))
         for position, parameter in enumerate(parameters):
             yield f"${parameter.name}", None if position or parameter.type else holder

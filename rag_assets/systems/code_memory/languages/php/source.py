@@ -99,16 +99,16 @@ def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
         if child.type != "namespace_definition":
             loose.append(child)
             continue
-        named = child.child_by_field_name("name")
+        name_node = child.child_by_field_name("name")
         body = child.child_by_field_name("body")
         bounds.append((name, start, child.start_byte, loose))
         if body is not None:
             bounds.append(
-                (tree.get_node_text(named), child.start_byte, child.end_byte, body.children)
+                (tree.get_node_text(name_node), child.start_byte, child.end_byte, body.children)
             )
             name, start, loose = "", child.end_byte, []
         else:
-            name, start, loose = tree.get_node_text(named), child.start_byte, []
+            name, start, loose = tree.get_node_text(name_node), child.start_byte, []
     bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
     return [_build_scope(tree, *bound) for bound in bounds]
 
@@ -152,10 +152,10 @@ def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> PhpI
     for child in clause.children:
         if child.type in {"function", "const"}:
             kind = child.type
-    named = next(
+    name_node = next(
         (n for n in clause.named_children if n.type in _IMPORTED_NAMES and n != alias), None
     )
-    name = (prefix + tree.get_node_text(named)).lstrip("\\")
+    name = (prefix + tree.get_node_text(name_node)).lstrip("\\")
     return PhpImport(tree.get_node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
 
 
@@ -255,9 +255,11 @@ class ClassLike:
 def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
     """Return the class that a node declares."""
     members = list_field_children(node, "body")
-    named = node.child_by_field_name("name")
+    name_node = node.child_by_field_name("name")
     name = (
-        scope.qualify(tree.get_node_text(named)) if named else f"class@{node.start_point.row + 1}"
+        scope.qualify(tree.get_node_text(name_node))
+        if name_node
+        else f"class@{node.start_point.row + 1}"
     )
     return ClassLike(
         role=CLASS_ROLES[node.type],
@@ -315,10 +317,10 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node is None:
         return ""
     if node.type == "union_type":
-        named = [
+        class_names = [
             child for child in node.named_children if tree.get_node_text(child).lower() != "null"
         ]
-        types = dict.fromkeys(get_type(tree, child, scope) for child in named)
+        types = dict.fromkeys(get_type(tree, child, scope) for child in class_names)
         classes = [name for name in types if name and name not in NO_CLASSES]
         return OR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":

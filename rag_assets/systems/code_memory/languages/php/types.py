@@ -136,8 +136,10 @@ def _find_assigned_classes(
 def _iter_noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
     for kind, name in _NOTED.findall(source.tree.get_node_text(comment)):
-        named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
-        if classes := OR.join(source.resolve_class_name(part, comment) for part in named):
+        class_names = [
+            part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES
+        ]
+        if classes := OR.join(source.resolve_class_name(part, comment) for part in class_names):
             yield name, classes
 
 
@@ -164,8 +166,10 @@ def find_class_of_value(
         return ""
     if value.type == "object_creation_expression":
         return get_class_of_creation(source, value)
-    if named := _find_provided_class(source, value) or _find_returned_class(source, value, around):
-        return named
+    if class_name := _find_provided_class(source, value) or _find_returned_class(
+        source, value, around
+    ):
+        return class_name
     static_call = _find_static_call(source.tree, value)
     if static_call is None:
         return ""
@@ -204,12 +208,16 @@ def _find_provided_class(source: PhpSource, value: Node) -> str:
 
 def get_class_of_argument(source: PhpSource, call: Node) -> str:
     """Return the class in a first argument such as `Invoice::class`; "" for any other argument."""
-    named = next((argument.value for argument in list_arguments(source.tree, call)), None)
-    if named is None or named.type != "class_constant_access_expression":
+    class_argument = next((argument.value for argument in list_arguments(source.tree, call)), None)
+    if class_argument is None or class_argument.type != "class_constant_access_expression":
         return ""
-    scope, name = named.named_children[0], named.named_children[-1]
+    scope, name = class_argument.named_children[0], class_argument.named_children[-1]
     is_class = source.tree.get_node_text(name).lower() == "class" and scope.type in NAMED
-    return source.resolve_class_name(source.tree.get_node_text(scope), named) if is_class else ""
+    return (
+        source.resolve_class_name(source.tree.get_node_text(scope), class_argument)
+        if is_class
+        else ""
+    )
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
@@ -231,6 +239,6 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
 
 def get_class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is known only at run time."""
-    named = next((n for n in node.named_children if n.type in NAMED), None)
-    written = source.tree.get_node_text(named)
+    class_node = next((n for n in node.named_children if n.type in NAMED), None)
+    written = source.tree.get_node_text(class_node)
     return source.resolve_class_name(written, node) if written else ""

@@ -276,9 +276,11 @@ class Call:
 
     def get_argument(self, position: int, name: str = "") -> Node | None:
         """Return the argument with this name, else at this position; None if it is missing."""
-        named = next((own.value for own in self.arguments if name and own.name == name), None)
-        if named is not None:
-            return named
+        argument_value = next(
+            (own.value for own in self.arguments if name and own.name == name), None
+        )
+        if argument_value is not None:
+            return argument_value
         positional = [own.value for own in self.arguments if not own.name]
         return positional[position] if position < len(positional) else None
 

@@ -196,13 +196,13 @@ class _ExpressionReader:
         }
 
     def _read_call(self, node: Node, depth: int) -> Expression:
-        arguments, named = [], {}
+        arguments, keyword_arguments = [], {}
         listed = node.child_by_field_name("arguments")
         if listed is not None and listed.type == "argument_list":
             for child in list_code_children(listed):
                 if child.type == "keyword_argument":
                     name = self._tree.get_field_text(child, "name")
-                    named[name] = self.read(child.child_by_field_name("value"), depth)
+                    keyword_arguments[name] = self.read(child.child_by_field_name("value"), depth)
                 else:
                     arguments.append(self.read(child, depth))
         elif listed is not None:
@@ -211,7 +211,7 @@ class _ExpressionReader:
             "of": "call",
             "call": self.read(node.child_by_field_name("function"), depth),
             "arguments": arguments,
-            "named": named,
+            "named": keyword_arguments,
             "at": self._get_offsets(node),
         }
 

@@ -202,7 +202,7 @@ class _FactReader:
 
     def _read_setting_use(self, node: Node, around: _Around) -> tuple[str, str] | None:
         """Return the kind of fact and the key that a node reads: a setting or a variable."""
-        named: Node | None = None
+        key_node: Node | None = None
         if node.type == "attribute":
             owner, _, key = get_dotted_name(self._tree, node).rpartition(".")
             is_setting = owner and _CONSTANT.fullmatch(key)
@@ -211,14 +211,14 @@ class _FactReader:
         elif node.type == "subscript":
             owner = get_dotted_name(self._tree, node.child_by_field_name("value"))
             if owner and self._scopes.find_reference(owner, around) == "os.environ":
-                named = node.child_by_field_name("subscript")
+                key_node = node.child_by_field_name("subscript")
         elif node.type == "call":
             name = get_dotted_name(self._tree, node.child_by_field_name("function"))
             is_conventional = name.partition(".")[0] in _READERS
             if name and (is_conventional or self._scopes.find_reference(name, around) in _GETS):
-                named = next(iter(list_field_children(node, "arguments")), None)
-        is_text = named is not None and named.type == "string"
-        text = self._tree.get_node_text(named).strip("\"'") if is_text else ""
+                key_node = next(iter(list_field_children(node, "arguments")), None)
+        is_text = key_node is not None and key_node.type == "string"
+        text = self._tree.get_node_text(key_node).strip("\"'") if is_text else ""
         return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
@@ -289,13 +289,13 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
         return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
-    named, value = source.tree.get_field_text(node, "left"), node.child_by_field_name("right")
+    target_name, value = source.tree.get_field_text(node, "left"), node.child_by_field_name("right")
     while value is not None and value.type == "assignment":
-        named += " " + source.tree.get_field_text(value, "left")
+        target_name += " " + source.tree.get_field_text(value, "left")
         value = value.child_by_field_name("right")
-    if _ALL not in named or (value is None and _ALL in named.split()):
+    if _ALL not in target_name or (value is None and _ALL in target_name.split()):
         return None  # A mere annotation adds no names.
-    is_other = _ALL not in named.split()  # `__all__[:] = …` or `__all__, other = …`
+    is_other = _ALL not in target_name.split()  # `__all__[:] = …` or `__all__, other = …`
     operator = source.tree.get_field_text(node, "operator")
     if value is None or is_other or (node.type != "assignment" and operator != "+="):
         raise _ComputedError

@@ -263,8 +263,8 @@ class PythonProgram:
         entered: set[str] = set()
         todo = [(self.resolve_name(name), False)]
         while todo and len(entered) < _ANCESTORS:
-            at, left = todo.pop()
-            if left:
+            at, is_entered = todo.pop()
+            if is_entered:
                 ancestry.append(at)
             elif at not in entered:
                 entered.add(at)
@@ -272,7 +272,7 @@ class PythonProgram:
                 # A shared ancestor comes after all its subclasses: reverse post-order.
                 todo.extend((base, False) for base in self._resolve_bases(at))
         # Beyond _ANCESTORS, the classes entered last are left out.
-        return [*(at for at, left in todo if left), *reversed(ancestry)]
+        return [*(at for at, is_entered in todo if is_entered), *reversed(ancestry)]
 
     def iter_lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""

@@ -53,11 +53,11 @@ class PythonImport:
 
 def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
-    named = [
+    name_nodes = [
         _read_name_and_alias(tree, child) for child in statement.children_by_field_name("name")
     ]
     if statement.type == "import_statement":
-        for name, alias in named:
+        for name, alias in name_nodes:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
     written = "".join(tree.get_field_text(statement, "module_name").split())
@@ -65,7 +65,7 @@ def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
         written = "__future__"
     module = written.lstrip(".")
     level, prefix = len(written) - len(module), f"{module}." if module else ""
-    for name, alias in named:
+    for name, alias in name_nodes:
         yield PythonImport(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
         yield PythonImport(f"{prefix}*", "*", level, True, statement)
@@ -99,11 +99,11 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
         names.append(last)
     above = [root for root in roots if not root or f"{folder}/".startswith(f"{root}/")]
     root = max(above, key=len, default="")
-    left = folder[len(root) :].strip("/").split("/") if folder != root else []
-    if left and left[0] in _LAYOUTS:
-        left = left[1:]
+    remaining_parts = folder[len(root) :].strip("/").split("/") if folder != root else []
+    if remaining_parts and remaining_parts[0] in _LAYOUTS:
+        remaining_parts = remaining_parts[1:]
     if names and not (packages and folders in packages and not above):
-        names.extend(reversed(left))
+        names.extend(reversed(remaining_parts))
     return ".".join(reversed(names))
 
 

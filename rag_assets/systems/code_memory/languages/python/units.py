@@ -67,8 +67,8 @@ def _iter_definition_units(
         yield from _split_class(source, definition, parts, level)
         return
     node, alone = definition.whole, is_class or definition.public
-    named = definition.sort, definition.symbol
-    yield _build_unit(source, node, *named, alone=alone, signed=definition.node)
+    role_and_symbol = definition.sort, definition.symbol
+    yield _build_unit(source, node, *role_and_symbol, alone=alone, signed=definition.node)
 
 
 def _split_class(
@@ -171,13 +171,18 @@ def _iter_migration_operations(
 def _get_model_name(source: PythonSource, call: Node) -> str:
     listed = call.child_by_field_name("arguments")
     arguments = [] if listed is None else list_code_children(listed)
-    named = {
+    arguments_by_name = {
         source.tree.get_field_text(n, "name"): n.child_by_field_name("value")
         for n in arguments
         if n.type == "keyword_argument"
     }
     first = next((n for n in arguments if n.type == "string"), None)
-    node = named.get("model_name") or first or named.get("name") or named.get("old_name")
+    node = (
+        arguments_by_name.get("model_name")
+        or first
+        or arguments_by_name.get("name")
+        or arguments_by_name.get("old_name")
+    )
     is_text = node is not None and node.type == "string"
     text = source.tree.get_node_text(node).strip("\"'rRbBuU") if is_text else ""
     return text if text.isidentifier() else ""
@@ -185,19 +190,19 @@ def _get_model_name(source: PythonSource, call: Node) -> str:
 
 def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
-    named = [
+    named_statements = [
         (statement, source.tree.get_field_text(node, "left"))
         for statement, under in source.iter_statements()
         if not under and statement.type == "expression_statement"
         for node in statement.named_children[:1]
         if node.type == "assignment"
     ]
-    names = [name for _, name in named]
+    names = [name for _, name in named_statements]
     is_constant_module = len(names) >= _FEW and not source.definitions
     is_settings = not _SETTINGS.isdisjoint(names) or (
         is_constant_module and all(map(str.isupper, names))
     )
-    for statement, name in named:
+    for statement, name in named_statements:
         if name == "urlpatterns":
             yield _build_unit(source, statement, "group", name, alone=True)
         elif is_settings and name.isupper() and name.isidentifier():

@@ -356,8 +356,8 @@ def _call_foreign(machine: Machine, owner: str, name: str, arguments: Arguments)
 
 
 def _evaluate_arguments(machine: Machine, call: Mapping[str, Any]) -> Arguments:
-    named = {key: machine.evaluate(node) for key, node in call.get("named", {}).items()}
-    return Arguments([machine.evaluate(node) for node in call["arguments"]], named)
+    named_arguments = {key: machine.evaluate(node) for key, node in call.get("named", {}).items()}
+    return Arguments([machine.evaluate(node) for node in call["arguments"]], named_arguments)
 
 
 _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments], Value]]] = {

@@ -139,9 +139,9 @@ class Expressions:
     def _read_binary(self, node: Node) -> Json:
         operator = self._get_operator(node)
         if operator == "??":
-            left = node.child_by_field_name("left")
+            left_side = node.child_by_field_name("left")
             right = node.child_by_field_name("right")
-            return {"of": "default", "value": self.read(left), "otherwise": self.read(right)}
+            return {"of": "default", "value": self.read(left_side), "otherwise": self.read(right)}
         if operator != ".":
             return _build_computed(f"operator {operator}")
         # The grammar nests a long concatenation to the left, with one level per part.
@@ -227,14 +227,14 @@ class Expressions:
         return {"of": "new", "class": name} if name else _build_computed(node.type)
 
     def _read_assignment(self, node: Node) -> Json:
-        left = node.child_by_field_name("left")
-        if left is None or left.type != "variable_name":
+        left_side = node.child_by_field_name("left")
+        if left_side is None or left_side.type != "variable_name":
             return _build_computed(node.type)
-        name = self._source.tree.get_node_text(left).lstrip("$")
+        name = self._source.tree.get_node_text(left_side).lstrip("$")
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
             joins = self._get_operator(node) == ".="
-            parts = [self._read_variable(left), value]
+            parts = [self._read_variable(left_side), value]
             value = {"of": "join", "parts": parts} if joins else _build_computed(node.type)
         return {"of": "set", "name": name, "value": value}
 
@@ -271,10 +271,14 @@ class Expressions:
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN
         values = [self.read(item.value, runs=runs) for item in call.arguments if not item.name]
-        named = {
+        named_arguments = {
             item.name: self.read(item.value, runs=runs) for item in call.arguments if item.name
         }
-        return {"name": call.name, "arguments": values, **({"named": named} if named else {})}
+        return {
+            "name": call.name,
+            "arguments": values,
+            **({"named": named_arguments} if named_arguments else {}),
+        }
 
     _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {
         **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _read_scalar),

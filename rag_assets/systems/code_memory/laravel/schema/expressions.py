@@ -124,14 +124,14 @@ class ExpressionReader:
 def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     if reader.tree.get_field_text(node, "operator") != "??":
         return NotImplemented
-    left, right = (
+    left_value, right = (
         reader.read_value(node.child_by_field_name(side), scope, depth)
         for side in ("left", "right")
     )
-    setting = parse_setting_name(left)
+    setting = parse_setting_name(left_value)
     if setting is not None and isinstance(right, str | int | None):
         return mark_setting(setting, right)
-    return right if left is None else left
+    return right if left_value is None else left_value
 
 
 def _read_name(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:

@@ -165,10 +165,10 @@ class _MigrationWalk:
             self._push([child for child in node.named_children if child != condition], context)
 
     def _set_variable(self, node: Node, context: _Context) -> None:
-        left, right = (node.child_by_field_name(name) for name in ("left", "right"))
-        if left is None or right is None:
+        left_side, right = (node.child_by_field_name(name) for name in ("left", "right"))
+        if left_side is None or right is None:
             return
-        name = self._tree.get_node_text(left).lstrip("$")
+        name = self._tree.get_node_text(left_side).lstrip("$")
         context.scope.variables[name] = self._reader.read_value(right, context.scope)
         if right.type.endswith("call_expression"):
             self._read_call(right, context)

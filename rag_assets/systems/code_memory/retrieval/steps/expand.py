@@ -95,7 +95,7 @@ def arrange_candidates(
         count: number of candidates at the top that are chosen for variety of files and kinds; the
             rest follow by relevance.
     """
-    left = sorted(
+    unplaced = sorted(
         (
             (_weigh_candidate(rated_candidate, question), rated_candidate)
             for rated_candidate in rated
@@ -105,10 +105,10 @@ def arrange_candidates(
     chosen: list[Candidate] = []
     of_file: Counter[str] = Counter()
     of_kind: Counter[str] = Counter()
-    while left and len(chosen) < count:
+    while unplaced and len(chosen) < count:
 
         def rate_variety(at: int) -> float:
-            worth, rated_candidate = left[at]
+            worth, rated_candidate = unplaced[at]
             is_first = (
                 rated_candidate.source_type in question.wanted_types
                 and not of_kind[rated_candidate.source_type]
@@ -119,11 +119,11 @@ def arrange_candidates(
                 * (_FIRST_OF_TYPE if is_first else 1)
             )
 
-        _, rated_candidate = left.pop(max(range(len(left)), key=rate_variety))
+        _, rated_candidate = unplaced.pop(max(range(len(unplaced)), key=rate_variety))
         chosen.append(rated_candidate.candidate)
         of_file[rated_candidate.candidate.uri] += 1
         of_kind[rated_candidate.source_type] += 1
-    return [*chosen, *(rated_candidate.candidate for _, rated_candidate in left)]
+    return [*chosen, *(rated_candidate.candidate for _, rated_candidate in unplaced)]
 
 
 def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:

@@ -227,8 +227,8 @@ class WalkStep(TrustedStep):
         joined = join_words(request.query)
         if joined is not None:
             view = await run_sync(self._views.get_view, progress)
-            named = QuestionNames((joined,), frozenset(), is_relational=False)
-            _, defined = await run_sync(partial(_find_exact_places, view, named))
+            joined_names = QuestionNames((joined,), frozenset(), is_relational=False)
+            _, defined = await run_sync(partial(_find_exact_places, view, joined_names))
             question = question.with_joined(joined) if defined else question
         if not question.names:
             return progress
@@ -268,13 +268,13 @@ class WalkStep(TrustedStep):
             leading=tuple(candidate.id for candidate in leading),
         )
         start = list_start_places(flow)
-        named = [
+        named_candidates = [
             candidate
             for candidate in candidates
             if candidate in leading or not start.isdisjoint(_get_places(candidate))
         ]
         # Named candidates count twice; related candidates count as much as search results.
-        rankings = [Ranking("walk", candidates), Ranking("walk", named)]
+        rankings = [Ranking("walk", candidates), Ranking("walk", named_candidates)]
         return replace(progress, walk=walked, rankings=[*progress.rankings, *rankings])
 
     async def _find_leading_candidates(
@@ -286,10 +286,10 @@ class WalkStep(TrustedStep):
         """
         at_places = await find_place_entries(self._services, progress, places)
         joined = [definition for definition in definitions if not _has_passage(definition)]
-        named = await self._find_named_passages(joined, progress) if joined else []
-        if not named and len(at_places) <= len(places):
+        named_candidates = await self._find_named_passages(joined, progress) if joined else []
+        if not named_candidates and len(at_places) <= len(places):
             return at_places
-        candidates = {candidate.id: candidate for candidate in (*at_places, *named)}
+        candidates = {candidate.id: candidate for candidate in (*at_places, *named_candidates)}
         entries = await self._services.searcher.entries(
             progress.serving.index_name,
             progress.owner,
@@ -351,7 +351,7 @@ def find_related_nodes(
 ) -> tuple[Flow, bool]:
     """Return the nodes related to the names in a question, and whether all names are known."""
     by_name = [_find_nodes(view, tenant, name) for name in question.names]
-    nodes = {key: node for named in by_name for key, node in named.items()}
+    nodes = {key: node for named_nodes in by_name for key, node in named_nodes.items()}
     start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(start_nodes, 1.0)
     flow = flow_from_names(
