@@ -22,7 +22,7 @@ from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.lake.model import ChunkSetRow
 
-_MOST_NAMED = 50
+_MAX_NAMED_DOCUMENTS = 50
 Where = Literal["title", "heading", "context", "text"]
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
@@ -172,7 +172,7 @@ def _describe_masked(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) 
     """
     shown = [
         f"{uri}: {', '.join(f'{rule} {count:,}' for rule, count in rules)}"
-        for uri, rules in masked[:_MOST_NAMED]
+        for uri, rules in masked[:_MAX_NAMED_DOCUMENTS]
     ]
     more = len(masked) - len(shown)
     return "; ".join([*shown, *([f"and {more:,} more"] if more else [])]) or "none"

@@ -18,7 +18,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.documents.model import Document
 
-_BATCH = 500
+_BATCH_DOCUMENTS = 500
 
 Reason = Literal[
     "waits",  # listed, but not processed yet
@@ -179,7 +179,7 @@ def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     document_keys: dict[str, str] = {}
     if serving is not None:
-        for batch in batched(documents, _BATCH):
+        for batch in batched(documents, _BATCH_DOCUMENTS):
             ids = [document.document_id for document in batch]
             document_keys |= ctx.catalog.index.find_document_keys(ctx.ref.id, serving.number, ids)
     return document_keys

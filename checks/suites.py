@@ -22,7 +22,7 @@ from jinja2.bccache import Bucket
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
-_MOST_NAMED = 50
+_MAX_EXAMPLES = 50
 _REMOTE = re.compile(
     r"<script[^>]*\bsrc=[\"']?https?:[^>]*>\s*</script>"
     r"|<link[^>]*\bhref=[\"']?https?:[^>]*>"
@@ -171,7 +171,7 @@ def _validate(
             result_format={
                 "result_format": "COMPLETE",
                 "unexpected_index_column_names": list(naming),
-                "partial_unexpected_count": _MOST_NAMED,
+                "partial_unexpected_count": _MAX_EXAMPLES,
             },
         )
         broken += _iter_broken_rules(rules, results.results, naming)
@@ -262,7 +262,7 @@ def _iter_broken_rules(
         ]
         # An expectation that could not be evaluated names no row, and counts as violated.
         count = int(outcome.result.get("unexpected_count") or len(indexes))
-        yield BrokenRule(rule.description, count, tuple(examples[:_MOST_NAMED]))
+        yield BrokenRule(rule.description, count, tuple(examples[:_MAX_EXAMPLES]))
 
 
 def _to_plain_number(value: object) -> object:

@@ -32,7 +32,11 @@ _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
 _COUNTED_SECONDS = 90.0
 """Maximum wait until the sensor of failures, which may be off, has counted a failure."""
-_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_ENDED_STATUSES = (
+    dg.DagsterRunStatus.SUCCESS,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.CANCELED,
+)
 _parsed = ParsedTenants()
 
 
@@ -132,7 +136,7 @@ class _Tick:
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
         ended = self.instance.get_runs(
-            filters=dg.RunsFilter(statuses=list(_ENDED), updated_after=times[0])
+            filters=dg.RunsFilter(statuses=list(_ENDED_STATUSES), updated_after=times[0])
         )
         # Other retries are checked in the tenant's ordinary turn.
         tried = self.catalog.syncs.list_retried_between(

@@ -34,7 +34,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
-_BATCH = 100
+_BATCH_TENANTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def read_tenant_states(
         ServiceUnavailable: Postgres does not respond.
     """
     embedders = Embedders(catalog, settings)
-    for batch in batched(list(records), _BATCH):
+    for batch in batched(list(records), _BATCH_TENANTS):
         failed: dict[str, Exception] = {}
         keys = []
         for record in batch:

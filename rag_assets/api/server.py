@@ -21,7 +21,7 @@ GRACE_SECONDS = 10
 """Seconds in which running requests may end when the service stops."""
 
 _MAX_CONNECTIONS = 2_000
-_OTHER_FILES = 124
+_RESERVED_DESCRIPTORS = 124
 """File descriptors reserved for servers, models and logs."""
 
 
@@ -113,7 +113,7 @@ def _build_connection_class() -> type[Connection]:
     The process's limit of open files is raised first, as far as possible.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_CONNECTIONS + _OTHER_FILES
+    wanted = _MAX_CONNECTIONS + _RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -122,5 +122,5 @@ def _build_connection_class() -> type[Connection]:
     class _Connection(Connection):
         pass
 
-    _Connection.max_connections = max(max_files - _OTHER_FILES, 1)
+    _Connection.max_connections = max(max_files - _RESERVED_DESCRIPTORS, 1)
     return _Connection

@@ -33,7 +33,11 @@ _MOST_FAILED, _MOST_ADVICE = 50, 3
 _REPORT_SECONDS = 3_600.0
 _REPORTED_SHARE = 100
 """A run that changes at least one of this many entries is reported immediately."""
-_SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
+_STATUS_LABELS: Mapping[Status, str] = {
+    "READY": "ready",
+    "FAILED": "failed",
+    "PROCESSING": "waiting",
+}
 
 
 def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
@@ -48,11 +52,11 @@ def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
 def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
     """Return a table of the number of a tenant's documents by format and status."""
     return build_table(
-        {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
+        {"format": "string", **dict.fromkeys((*_STATUS_LABELS.values(), "chunks", "bytes"), "int")},
         [
             (
                 get_format_name(of.media_type),
-                *(of.documents.get(status, 0) for status in _SHOWN),
+                *(of.documents.get(status, 0) for status in _STATUS_LABELS),
                 of.chunks,
                 of.bytes,
             )

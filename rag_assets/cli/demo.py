@@ -50,10 +50,10 @@ INCLUDE = ["*.*", "!.*"]
 """Patterns of files to index; they include source code, which the default patterns leave out."""
 _EXAMPLES = TEMPLATES / "examples"
 _TOP_K = 3
-_LINE = 80
-_PARTS = {PPTX: "slide", XLSX: "sheet"}
+_LINE_CHARACTERS = 80
+_PART_NAMES = {PPTX: "slide", XLSX: "sheet"}
 _BARS = "▁▂▃▄▅▆▇█"
-_BUCKETS = 16
+_HISTOGRAM_BARS = 16
 
 app = typer.Typer()
 
@@ -167,7 +167,7 @@ def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
         if number == 1:
             print_hit(hit)
         else:
-            shown = build_excerpt(hit.text, question, _LINE, language=hit.language)
+            shown = build_excerpt(hit.text, question, _LINE_CHARACTERS, language=hit.language)
             say(f"{number}. {format_headline(hit)}\n   │ {shown}")
     say()
 
@@ -275,7 +275,7 @@ def describe_contents(parsed: Iterable[ParsedText]) -> str:
     """Describe the numbers of pages, slides, sheets and blocks in parsed texts."""
     counts: Counter[str] = Counter()
     for text in parsed:
-        counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
+        counts[_PART_NAMES.get(text.media_type, "page")] += text.pages or 0
         counts.update(block.kind for block in text.blocks)
     shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
     counted = [
@@ -382,9 +382,11 @@ def _describe_index(
 def draw_histogram(lengths: Sequence[int]) -> str:
     """Draw how often each length occurs, as a row of bars from 0 to the maximum."""
     width = max(lengths) + 1
-    buckets = Counter(length * _BUCKETS // width for length in lengths)
+    buckets = Counter(length * _HISTOGRAM_BARS // width for length in lengths)
     most = max(buckets.values())
-    return "".join(_BARS[-(-buckets[at] * (len(_BARS) - 1) // most)] for at in range(_BUCKETS))
+    return "".join(
+        _BARS[-(-buckets[at] * (len(_BARS) - 1) // most)] for at in range(_HISTOGRAM_BARS)
+    )
 
 
 def _format_size(size: int) -> str:

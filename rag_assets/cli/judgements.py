@@ -18,7 +18,7 @@ from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements, w
 from rag_assets.quality.store import find_judged_documents, read_questions, store_questions
 from rag_assets.quality.yaml_files import format_yaml, to_mapping
 
-_MAX_SHOWN = 5
+_MAX_SHOWN_PATHS = 5
 
 app = typer.Typer()
 
@@ -195,8 +195,8 @@ def _warn_unknown_paths(session: Session, tenant_id: str, read: ReadQuestions) -
     unknown = sorted(paths - present.keys())
     places = [str(read.places[path]) for path in unknown if path in read.places]
     if unknown:
-        rest = "; …" if len(places) > _MAX_SHOWN else ""
-        where = f" ({'; '.join(places[:_MAX_SHOWN])}{rest})" if places else ""
+        rest = "; …" if len(places) > _MAX_SHOWN_PATHS else ""
+        where = f" ({'; '.join(places[:_MAX_SHOWN_PATHS])}{rest})" if places else ""
         count = format_count(len(unknown), "path names no document", "paths name no documents")
         warn(f"{count} of {tenant_id} now{where}: questions about them are not measured")
     return unknown

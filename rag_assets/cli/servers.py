@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 _COMPACTION_LIMIT = timedelta(days=8)
 """Time after which a missing compaction is reported: a week and a day of tolerance."""
-_MAX_NAMED = 5
+_MAX_LISTED = 5
 
 app = typer.Typer()
 
@@ -198,10 +198,10 @@ def _list_held_warnings(session: Session) -> list[str]:
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
 
     held_deletions = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
-    shown = [held_deletion.warning for held_deletion in held_deletions[:_MAX_NAMED]]
-    if len(held_deletions) > _MAX_NAMED:
+    shown = [held_deletion.warning for held_deletion in held_deletions[:_MAX_LISTED]]
+    if len(held_deletions) > _MAX_LISTED:
         shown.append(
-            f"deletions of {len(held_deletions) - _MAX_NAMED:,} more sources are held back"
+            f"deletions of {len(held_deletions) - _MAX_LISTED:,} more sources are held back"
         )
     return shown
 
@@ -272,7 +272,7 @@ def _list_layout_warnings(differences: Sequence[str]) -> list[str]:
 
 def _join_first(texts: Sequence[str], separator: str) -> str:
     """Join the first texts, with an ellipsis for the others."""
-    return separator.join([*texts[:_MAX_NAMED], *(["…"] if len(texts) > _MAX_NAMED else [])])
+    return separator.join([*texts[:_MAX_LISTED], *(["…"] if len(texts) > _MAX_LISTED else [])])
 
 
 def _find_clock_warning(session: Session) -> str | None:

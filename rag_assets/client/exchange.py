@@ -68,9 +68,9 @@ FAILURES = (httpx2.TransportError, httpx2.InvalidURL, ValueError)
 
 _CONNECT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2
-_REFUSED = 400
-_RATE_EXCEEDED = 429
-_UNAVAILABLE = 503
+_FIRST_REFUSED_STATUS = 400
+_RATE_EXCEEDED_STATUS = 429
+_UNAVAILABLE_STATUS = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ def parse_outcome(
     if response.is_success:
         return _parse_answer(call, response)
     after = _parse_retry_after(response.headers)
-    should_retry = response.status_code == _RATE_EXCEEDED or (
-        response.status_code == _UNAVAILABLE and call.repeatable
+    should_retry = response.status_code == _RATE_EXCEEDED_STATUS or (
+        response.status_code == _UNAVAILABLE_STATUS and call.repeatable
     )
     if should_retry and pause is not None and after is not None and after <= settings.patience:
         return Retry(max(pause, after))

@@ -29,7 +29,7 @@ from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 ALL_TENANTS_JOB = "check_all_tenants"
 _KEPT_DAYS = 30
-_WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
+_JOBS_WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
 
 def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
@@ -111,7 +111,7 @@ def evaluate_checks(
             catalog,
             context.instance,
             runs,
-            [names.own(name) for name in _WITH_EVALUATIONS],
+            [names.own(name) for name in _JOBS_WITH_EVALUATIONS],
             days=_KEPT_DAYS,
         )
         if deleted:

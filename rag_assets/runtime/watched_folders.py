@@ -149,8 +149,8 @@ _SAVED = (
 _WRITTEN = (flags.MODIFY, flags.CREATE)
 _SAVED_MASK, _WRITTEN_MASK = sum(_SAVED), sum(_WRITTEN)
 _MASK = (_SAVED_MASK | _WRITTEN_MASK | flags.ONLYDIR | flags.DONT_FOLLOW) & ~flags.UNMOUNT
-_GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
-_APPEARED = flags.CREATE | flags.MOVED_TO
+_GONE_MASK = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
+_APPEARED_MASK = flags.CREATE | flags.MOVED_TO
 
 
 TOO_MANY = "too many folders to watch (fs.inotify.max_user_watches)"
@@ -264,10 +264,10 @@ class FolderTrees:
                 return
             if mask & flags.ISDIR:
                 self._update_folder(changes, path, mask)
-        if not name and mask & _GONE and folder in self._roots:
+        if not name and mask & _GONE_MASK and folder in self._roots:
             self.remove(folder)
             changes.gone.add(folder)
-        if mask & _SAVED_MASK or (mask & flags.ISDIR and mask & _APPEARED):
+        if mask & _SAVED_MASK or (mask & flags.ISDIR and mask & _APPEARED_MASK):
             changes.saved.add(folder)
         elif mask & _WRITTEN_MASK:
             changes.written.add(folder)
@@ -276,7 +276,7 @@ class FolderTrees:
         """Start or stop watching a folder that appeared or disappeared, and its subfolders."""
         if mask & flags.MOVED_FROM:
             self._drop(path)
-        elif mask & _APPEARED:
+        elif mask & _APPEARED_MASK:
             try:
                 self._watch(path)
                 self._watch_subfolders(path)

@@ -44,7 +44,7 @@ _NAME = r"[a-z0-9][A-Za-z0-9_.:+-]{0,60}"
 _HEADING = re.compile(
     r"(?:\S+ ){0,5}(?:sub)?(?:commands|services)\b(?:\W| are:?$|$).*", re.IGNORECASE
 )
-_MAX_HEADING = 60
+_MAX_HEADING_CHARACTERS = 60
 """Maximum characters of a heading; a longer line is not a heading."""
 _ARGUMENT = r"(?: (?:\[[^\]]{1,60}\]|<[^>]{1,60}>|\.\.\.))"
 _ENTRY = re.compile(
@@ -70,7 +70,7 @@ _MAN_RENDERING: Final = frozenset({"aws"})
 _HELP_EXIT_CODES: Final = frozenset({0, 1, 2, 129})
 """Exit codes of programs that printed their help; git exits with 129."""
 _WORD = re.compile(r"[A-Za-z0-9_][\w.+-]*")
-_MIN_HELP_LENGTH: Final = 20
+_MIN_HELP_CHARACTERS: Final = 20
 
 
 def build_help_pages(
@@ -235,7 +235,7 @@ class _CommandTree:
 
 
 def _is_help(text: str) -> bool:
-    is_long = len(text) > _MIN_HELP_LENGTH
+    is_long = len(text) > _MIN_HELP_CHARACTERS
     return is_long and re.search(r"(?i)usage|synopsis|options|commands", text) is not None
 
 
@@ -264,7 +264,10 @@ def _parse_subcommand_lists(text: str) -> Iterator[tuple[str, str]]:
                 continue
             # Below its first heading, git has a further heading for each group of commands.
             is_git = is_git or line.startswith("These are common")
-            is_heading = len(stripped) <= _MAX_HEADING and _HEADING.fullmatch(stripped) is not None
+            is_heading = (
+                len(stripped) <= _MAX_HEADING_CHARACTERS
+                and _HEADING.fullmatch(stripped) is not None
+            )
             is_list = is_heading or (is_git and bool(_GIT_GROUP.match(line)))
         elif is_list and (entry := _ENTRY.match(line) or _BULLET.match(line)) is not None:
             yield entry["name"], (entry.groupdict().get("summary") or "").strip()

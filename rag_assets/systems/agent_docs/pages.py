@@ -24,9 +24,9 @@ _FRONT_MATTER_BYTES: Final = 1_000
 _READ_FRONT_MATTER = re.compile(rf"\A{_FRONT_MATTER.format('(.*)', '(.*)')}")
 _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MULTILINE)
 """The first and last line of a man page."""
-_MIN_REPEATED: Final = 400
+_MAX_REPEATED_CHARACTERS: Final = 400
 """Sections longer than this are not repeated on a second page."""
-_MAX_HEADING_LENGTH: Final = 80
+_MAX_HEADING_CHARACTERS: Final = 80
 """Maximum characters of a heading; a longer line is not a heading."""
 _BACKTICKS = re.compile(r"`{3,}")
 
@@ -97,7 +97,7 @@ def drop_repeated_sections(page: CommandPage, owners: dict[str, str]) -> Command
     kept = [first]
     for section in sections:
         body = section.strip()
-        is_long = len(body) > _MIN_REPEATED
+        is_long = len(body) > _MAX_REPEATED_CHARACTERS
         owner = owners.setdefault(body, page.command) if is_long else page.command
         heading = section.partition("\n")[0]
         reference = f"{heading}\n\nThe same as of `{owner}`.\n\n"
@@ -169,7 +169,7 @@ def _parse_heading(line: str) -> str | None:
 
     The result is None for other lines and for `usage:`.
     """
-    if not line or line[0].isspace() or len(line) > _MAX_HEADING_LENGTH:
+    if not line or line[0].isspace() or len(line) > _MAX_HEADING_CHARACTERS:
         return None
     bare = line.rstrip()
     if bare.endswith(":") and not bare.lower().startswith("usage"):

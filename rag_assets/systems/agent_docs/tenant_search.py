@@ -37,7 +37,7 @@ _EXTRA_CANDIDATES: Final = 10
 """Number of candidates to order beyond those requested, as some may be previous versions."""
 _MAX_CANDIDATES: Final = 10_000
 """Maximum number of candidates that are fetched to order ties; further ties are ignored."""
-_GROWTH: Final = 8
+_GROWTH_FACTOR: Final = 8
 
 
 class ExactOrder:
@@ -103,7 +103,7 @@ async def order_exactly(
     ):
         # If the last candidate is as near as the first ones, there may be further candidates with
         # the same score.
-        request = replace(request, limit=min(_MAX_CANDIDATES, request.limit * _GROWTH))
+        request = replace(request, limit=min(_MAX_CANDIDATES, request.limit * _GROWTH_FACTOR))
         [candidates] = await searcher.rankings(index_name, owner, [request])
     near = [
         candidate

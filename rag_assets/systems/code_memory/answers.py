@@ -64,13 +64,13 @@ from rag_assets.tenants.model import Tenant
 _ROUTE_DEPTH: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
 _MOST_ROUTES: Final = 3
-_MOST_NAMED: Final = 10
+_MOST_LISTED_NAMES: Final = 10
 _MOST_RELATIONS: Final = 50
 """Maximum number of relations to a table's models whose users are searched."""
 _MOST_TARGETS: Final = 3
-_EXCERPT: Final = 240
-_NOTHING: Final = "Nothing that you may read is called so."
-_UNUSED: Final = "Nothing uses it in the files that were read."
+_EXCERPT_CHARACTERS: Final = 240
+_UNKNOWN_NAME_TEXT: Final = "Nothing that you may read is called so."
+_UNUSED_TEXT: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
@@ -96,7 +96,7 @@ class CodeAnswers:
         """Show a route's controller with its validation, guards, models, events and tables."""
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         routes = resolver.find_routes(route)
         if not routes:
             walks = self.compute_walks([route], direction="out")
@@ -117,7 +117,7 @@ class CodeAnswers:
                     lines += [table, *(f"  {line}" for line in described)]
             notes += _list_gap_notes([walk, *changes])
         if others := [node.name.removeprefix(ROUTE) for node in routes[_MOST_ROUTES:]]:
-            more = ", ".join(others[:_MOST_NAMED])
+            more = ", ".join(others[:_MOST_LISTED_NAMES])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
         return limit_lines(lines, notes=[*dict.fromkeys(notes)])
 
@@ -136,7 +136,7 @@ class CodeAnswers:
         name = table or symbol or path or ""
         resolver = self._resolver
         if resolver is None or not name:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         names = [
             *(resolver.find_tables(table) if table else ()),
             *(resolver.find_start_names(symbol, with_external=True) if symbol else ()),
@@ -200,7 +200,7 @@ class CodeAnswers:
     ) -> str:
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         names = [name for symbol in symbols for name in resolver.find_start_names(symbol)]
         names += [name for path in paths for name in resolver.find_names_in_file(path)]
         if route:
@@ -234,7 +234,7 @@ class CodeAnswers:
         """List the definitions of a file with their lines, or the files of a folder."""
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         uris = resolver.find_files(path)
         if definitions := resolver.view.list_definitions(uris):
             formatter = LineFormatter(shows_repository=True)
@@ -249,7 +249,7 @@ class CodeAnswers:
         name = symbol or path or ""
         resolver = self._resolver
         if resolver is None or self.settings is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         nodes = resolver.find_definitions(symbol) if symbol else []
         file = path or ("" if nodes else name)
         format_place = self._formatter.format_place
@@ -281,7 +281,7 @@ class CodeAnswers:
         """List the rules, decisions, known bugs and documents that concern these files."""
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         book = RuleBook(self.reader, self.tenant, self.caller, resolver.view, self._formatter)
         lines, notes = book.describe_documents([*dict.fromkeys(paths)])
         if not lines:
@@ -297,7 +297,7 @@ class CodeAnswers:
         notes = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
         if not answer.hits:
             asking = answer.clarification
-            return "\n".join([_NOTHING if asking is None else asking.question, *notes])
+            return "\n".join([_UNKNOWN_NAME_TEXT if asking is None else asking.question, *notes])
         lines = []
         for hit in answer.hits:
             line, excerpt = _find_quotation(hit, quotation)
@@ -305,7 +305,7 @@ class CodeAnswers:
             differs = hit.origin is not None and bool(hit.origin.differs)
             changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
-            lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT]}")
+            lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT_CHARACTERS]}")
         return limit_lines(lines, notes=notes)
 
     def compute_walks(
@@ -388,9 +388,9 @@ class CodeAnswers:
             first: prefix of the similar names that are listed first.
         """
         if not name:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         names = () if is_known else build_clarification(resolver.view, name, first=first).names
-        message = _UNUSED if is_known else _NOTHING
+        message = _UNUSED_TEXT if is_known else _UNKNOWN_NAME_TEXT
         message = f"{message} Alike: {', '.join(map(to_one_line, names))}" if names else message
         notes = _list_gap_notes(walks)
         notes += [_format_coverage_note(resolver, "0 uses")] if is_known else []

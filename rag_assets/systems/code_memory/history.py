@@ -34,14 +34,14 @@ Lines: TypeAlias = tuple[int, int]
 
 _SECONDS: Final = 3.0
 """Processor time after which a walk ends, in seconds."""
-_MOST_LISTED: Final = 20
+_MAX_LISTED_COMMITS: Final = 20
 """Maximum number of commits listed for one file or definition."""
 _MOST_COMMITS: Final = 50_000
 _MOST_PARENTS: Final = 100
 """Maximum parents of a merge that are read, because time is checked only between commits."""
 _LARGEST_COMPARED_BYTES: Final = 2 << 20
 """Size in bytes above which files are compared as a whole instead of line by line."""
-_LONGEST_SUBJECT: Final = 200
+_MAX_SUBJECT_CHARACTERS: Final = 200
 _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
 
@@ -129,7 +129,9 @@ class HistoryWalk:
         self._seen: set[str] = set()
         self._cut_off = ""
 
-    def follow(self, commit: str, lines: Lines | None = None, most: int = _MOST_LISTED) -> History:
+    def follow(
+        self, commit: str, lines: Lines | None = None, most: int = _MAX_LISTED_COMMITS
+    ) -> History:
         """Return the latest `most` commits that changed the file.
 
         Args:
@@ -257,7 +259,7 @@ def _parse_commit(id_: str, content: bytes) -> Commit:
         tuple(_decode_text(parent, "ascii") for parent in values.get(b"parent", ())),
         author[1] if author else "unknown",
         int(committer[2]) if committer else 0,
-        subject[:_LONGEST_SUBJECT],
+        subject[:_MAX_SUBJECT_CHARACTERS],
     )
 
 

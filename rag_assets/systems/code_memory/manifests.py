@@ -21,13 +21,13 @@ _REQUIREMENT: Final = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[\w.-]{0,200}[A-Za-z0-9])?)[ \t]*+(?:\[[^\]\n]{0,400}\])?[ \t]*+"
     r"(?P<constraint>\(?(?:===|[<>=!~]=?)[^;#\n]{0,400}|@[^;\n]{0,2000})?[ \t]*+(?:[;#\\]|--|\r?$)"
 )
-_IN_TABLE: Final = 2
+_TABLE_KEY_PARTS: Final = 2
 """Length of a key's path if the key is in a top-level table."""
 
 
 def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     """Yield the facts in the entries of a manifest; yield nothing for any other file."""
-    iter_facts = _OF_FORMAT.get(language)
+    iter_facts = _FORMAT_READERS.get(language)
     return iter(()) if iter_facts is None else iter_facts(entries)
 
 
@@ -47,7 +47,7 @@ _NPM: Final = frozenset(
 def _iter_json_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
-        if len(path) != _IN_TABLE or value is None or path[1] == ITEM:
+        if len(path) != _TABLE_KEY_PARTS or value is None or path[1] == ITEM:
             continue
         if path[0] in _COMPOSER and _COMPOSER_PACKAGE.match(path[1]):
             values = {"package": path[1], "constraint": value}
@@ -109,7 +109,7 @@ def _iter_yaml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries if tops & {"environment", "channels"} else ():
         path = entry.path
         if "environment" in tops:
-            if len(path) == _IN_TABLE and path[0] in _PUB and path[1] != ITEM:
+            if len(path) == _TABLE_KEY_PARTS and path[0] in _PUB and path[1] != ITEM:
                 yield _build_dependency(entry, path[1])
         elif path == ("dependencies", ITEM) and entry.value:
             yield _build_dependency(entry, entry.value.partition("=")[0].strip())
@@ -126,11 +126,11 @@ def _iter_ini_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
         is_list = base[:1] == ("options.extras_require",) or (
             base[:1] == ("options",) and base[-1] in _CFG
         )
-        if is_list and len(base) == _IN_TABLE:
+        if is_list and len(base) == _TABLE_KEY_PARTS:
             yield from _iter_requirements([entry])
 
 
-_OF_FORMAT: Final[Mapping[str, Callable[[Sequence[SettingsEntry]], Iterator[Fact]]]] = {
+_FORMAT_READERS: Final[Mapping[str, Callable[[Sequence[SettingsEntry]], Iterator[Fact]]]] = {
     "ini": _iter_ini_facts,
     "json": _iter_json_facts,
     "toml": _iter_toml_facts,

@@ -39,11 +39,11 @@ from rag_assets.tenants.model import Tenant
 MOST_MEANT: Final = 5
 """Maximum number of definitions that are found by the last part of their names."""
 
-_MOST_NAMED: Final = 3
+_MAX_LISTED_LANGUAGES: Final = 3
 _MOST_BASES: Final = 6
 """Maximum number of steps from a class to a base class that defines a member."""
 _FILE_TYPES: Final = (*SOURCE_TYPES, "file")
-_LOOKED_AT: Final = 500
+_MAX_SIMILAR: Final = 500
 _ANY: Final = "route:ANY "
 """Start of the names of routes for all methods."""
 _INTERPRETED: Final = frozenset({"php", "python"})
@@ -163,7 +163,7 @@ class NameResolver:
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
         if not uris or any(f"/{uri.lower()}".endswith(end) for uri in uris):
             return []
-        return [f"{to_one_line(path)} is taken for {', '.join(uris[:_MOST_NAMED])}"]
+        return [f"{to_one_line(path)} is taken for {', '.join(uris[:_MAX_LISTED_LANGUAGES])}"]
 
     def list_files_below(self, path: str) -> list[str]:
         """Return the URIs of the files in a folder."""
@@ -251,7 +251,7 @@ class NameResolver:
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
         """Return definitions whose last part is this name, such as methods of any class."""
         wanted = {name.lower() for name in spelled}
-        like = self.view.find_by_parts(sorted(wanted), _LOOKED_AT) if wanted else []
+        like = self.view.find_by_parts(sorted(wanted), _MAX_SIMILAR) if wanted else []
         nodes = [
             build_node(definition)
             for definition in like

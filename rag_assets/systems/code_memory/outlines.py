@@ -20,9 +20,9 @@ from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_TOKENS: Final = 2_000
-_KEPT_FOR_THE_END: Final = 60
-_EVIDENCE: Final = 120
-_LONGEST_NAME: Final = 300
+_RESERVED_TOKENS: Final = 60
+_MAX_EVIDENCE_CHARACTERS: Final = 120
+_MAX_NAME_CHARACTERS: Final = 300
 _FILE: Final = "file:"
 _ROUTE: Final = "route:"
 
@@ -30,7 +30,7 @@ _ROUTE: Final = "route:"
 def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     """Return the lines that fit the token limit, the number of omitted lines, and notes."""
     ending = list(notes)
-    room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
+    room = MOST_TOKENS - _RESERVED_TOKENS - sum(count_text(note) + 1 for note in ending)
     shown: list[str] = []
     omitted_lines = 0
     for line in lines:
@@ -48,7 +48,7 @@ def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 def to_one_line(name: str) -> str:
     """Return a name from a repository on one line, shortened and escaped for answers."""
-    return escape_imitations(" ".join(name.split()))[:_LONGEST_NAME]
+    return escape_imitations(" ".join(name.split()))[:_MAX_NAME_CHARACTERS]
 
 
 _MOST_SHOWN_PARTS: Final = 3
@@ -85,7 +85,7 @@ _FIRST_IN_LIST: Final = (
 _FIRST_TYPES: Final = (
     *("route", "test", "api_endpoint", "job", "listener", "event", "controller_method"),
 )
-_MOST_LISTED: Final = 20
+_MAX_LISTED_USES: Final = 20
 """Maximum number of possible uses shown for one definition, and of tests among other users."""
 
 
@@ -149,7 +149,7 @@ class LineFormatter:
                 by_kind[kind], key=lambda relation: (relation.uri, relation.line_start)
             ):
                 where = self.format_place(relation.uri, relation.line_start)
-                evidence = relation.evidence[:_EVIDENCE]
+                evidence = relation.evidence[:_MAX_EVIDENCE_CHARACTERS]
                 by = f" ({EVIDENCE_NAMES[relation.how]})" if relation.how in EVIDENCE_NAMES else ""
                 yield f"  {where}  {format_name(relation.source)}  {evidence}".rstrip() + by
 
@@ -166,15 +166,15 @@ class LineFormatter:
                 yield heading
                 continue
             yield f"{heading}:"
-            for possible_use in uses_of_target[:_MOST_LISTED]:
+            for possible_use in uses_of_target[:_MAX_LISTED_USES]:
                 relation = possible_use.relation
                 where = self.format_place(possible_use.uri, possible_use.line)
                 source = (
                     "" if possible_use.within is None else f"  {format_name(possible_use.source)}"
                 )
                 yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
-            if len(uses_of_target) > _MOST_LISTED:
-                yield f"  … and {len(uses_of_target) - _MOST_LISTED:,} more"
+            if len(uses_of_target) > _MAX_LISTED_USES:
+                yield f"  … and {len(uses_of_target) - _MAX_LISTED_USES:,} more"
 
     def format_groups(
         self, nodes_with_paths: Sequence[tuple[Node, Sequence[str]]], stated: Sequence[Relation]
@@ -200,7 +200,7 @@ class LineFormatter:
         }
         for kind in sorted(by_type, key=lambda kind: (_get_rank(kind, _FIRST_TYPES), kind)):
             yield f"{kind} ({len(by_type[kind])}):"
-            most = _MOST_LISTED if kind == "test" else len(by_type[kind])
+            most = _MAX_LISTED_USES if kind == "test" else len(by_type[kind])
             for node, path in by_type[kind][:most]:
                 where = self.format_place(node.uri, node.line_start)
                 where = where or self.format_place(*lines.get(node.name, (None, None)))

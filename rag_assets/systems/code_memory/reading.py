@@ -68,7 +68,7 @@ _PROSE: Final = frozenset({"markdown", "plain"})
 """Languages of prose, in which only words that look like names are indexed."""
 _STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
 _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
-_LONGEST_STRUCTURED: Final = 1 << 17
+_MAX_STRUCTURED_CHARACTERS: Final = 1 << 17
 """Characters above which a structured file counts as data, whose names are not indexed."""
 
 
@@ -86,7 +86,7 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
     language = get_language_of_type(media_type)
     try:
         reading = _read_by_type(text, media_type)
-        is_data = language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED
+        is_data = language in _STRUCTURED and len(text) > _MAX_STRUCTURED_CHARACTERS
         if language not in _NOT_INDEXED and not is_data:
             reading = _add_names(text, reading, language, frameworks)
         return _replace_nul(reading)

@@ -25,9 +25,9 @@ from rag_assets.tenants.model import Tenant
 MOST_DOCUMENTS: Final = 200
 """Maximum number of documents that are read for one answer."""
 
-_RULES: Final = ("cursor_rule", "claude_rule")
-_OTHERS: Final = ("adr", "known_bug", "readme", "doc")
-_ORDER: Final = (*_RULES, *_OTHERS)
+_RULE_KINDS: Final = ("cursor_rule", "claude_rule")
+_OTHER_KINDS: Final = ("adr", "known_bug", "readme", "doc")
+_KIND_ORDER: Final = (*_RULE_KINDS, *_OTHER_KINDS)
 _MENTION_EDGES: Final = "documents"
 """The kind of the edges from a document to the names that it mentions."""
 _KINDS_OF_NAMES: Final = ("path", "symbol", "name")
@@ -89,7 +89,7 @@ class _Candidate:
 
     def governs(self, file: QuestionFile) -> bool:
         """Return whether the document is a rule that applies to a file."""
-        if self.kind not in _RULES:
+        if self.kind not in _RULE_KINDS:
             return False
         path = _TOOL_FOLDER.sub("", parse_path(self.document.uri))
         return file.matches(self.document.source, self.globs, path[: path.rfind("/") + 1])
@@ -143,7 +143,7 @@ class RuleBook:
                 lines.append(
                     f"{where}  {candidate.kind}  {title}  ({why}; for {file.path_as_written})"
                 )
-                if candidate.kind in _RULES:
+                if candidate.kind in _RULE_KINDS:
                     lines += (f"  {line}" for line in text.split("\n") if line.strip())
         omitted_count += max(0, len(candidates) - MOST_DOCUMENTS)
         lacking = (
@@ -169,17 +169,17 @@ class RuleBook:
         cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
         ranked: list[tuple[bool, int, str, _Candidate]] = []
         unknown = 0
-        for document in self.view.list_documents([*_ORDER, _FILE]):
+        for document in self.view.list_documents([*_KIND_ORDER, _FILE]):
             kind = document.source_type
             kind = get_type_of_path(parse_path(document.uri)) if kind == _FILE else kind
-            if kind not in _ORDER:
+            if kind not in _KIND_ORDER:
                 continue
             candidate = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
             governs = any(map(candidate.governs, files))
-            if cut is not None and kind in _RULES and document.uri >= cut:
+            if cut is not None and kind in _RULE_KINDS and document.uri >= cut:
                 unknown += 1
             elif governs or document.document_id in naming:
-                ranked.append((not governs, _ORDER.index(kind), document.uri, candidate))
+                ranked.append((not governs, _KIND_ORDER.index(kind), document.uri, candidate))
         ranked.sort(key=lambda entry: entry[:3])
         return [candidate for *_, candidate in ranked], unknown
 

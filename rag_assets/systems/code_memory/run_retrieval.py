@@ -184,7 +184,7 @@ def _get_repository(hit: Hit) -> str:
 NOTICE: Final = "RAG is OFF for this run"
 TOP_K: Final = 12
 MOST_CHUNKS: Final = 50
-_NOTHING: Final = "Nothing of the project is indexed yet. What is the question about?"
+_NOT_INDEXED_TEXT: Final = "Nothing of the project is indexed yet. What is the question about?"
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 _Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH, pattern=r"^[^\x00]+$")]
@@ -278,7 +278,7 @@ class RunRetrieval:
         debug = None if answer.debug is None else _build_debug(answer.debug, chunks)
         if chunks:
             return RetrievedChunks(rag=True, chunks=chunks, debug=debug)
-        asking = answer.clarification or Clarification(_NOTHING)
+        asking = answer.clarification or Clarification(_NOT_INDEXED_TEXT)
         return RetrievedChunks(
             rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
         )

@@ -39,7 +39,7 @@ from rag_assets.tenants.model import Tenant
 MOST_BYTES: Final = 4 << 20
 """Maximum size in bytes of all events in a request."""
 MOST_EVENTS: Final = 1_000
-MOST_LINE: Final = 128 << 10
+MAX_LINE_BYTES: Final = 128 << 10
 """Maximum size of an event in bytes; several times the size of the longest summary."""
 _MOST_ERRORS: Final = 50
 
@@ -119,8 +119,10 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
         if len(events) == MOST_EVENTS:
             problem = f"a request must not contain more than {MOST_EVENTS:,} events"
             errors.append(_build_error(number, problem))
-        elif len(line) > MOST_LINE:
-            errors.append(_build_error(number, f"the event is longer than {MOST_LINE:,} bytes"))
+        elif len(line) > MAX_LINE_BYTES:
+            errors.append(
+                _build_error(number, f"the event is longer than {MAX_LINE_BYTES:,} bytes")
+            )
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))

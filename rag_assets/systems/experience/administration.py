@@ -62,7 +62,7 @@ from rag_assets.systems.experience.wording import (
 from rag_assets.tenants.model import Tenant
 
 _NO_FILTER = PatternFilter()
-_MAX_EXCERPT = 300
+_MAX_EXCERPT_CHARACTERS = 300
 """Maximum length of a text in a merge; the entry itself contains the full text."""
 _SOON = timedelta(days=30)
 _MERGES = experience_merges.c
@@ -310,7 +310,11 @@ def _get_type_and_gate(pattern: Pattern) -> tuple[str, str]:
 
 
 def _cut_excerpt(text: str) -> str:
-    return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT].rstrip()}…"
+    return (
+        text
+        if len(text) <= _MAX_EXCERPT_CHARACTERS
+        else f"{text[:_MAX_EXCERPT_CHARACTERS].rstrip()}…"
+    )
 
 
 def _read_report(

@@ -32,7 +32,7 @@ from rag_assets.systems.experience.wording import (
     describe_solution,
 )
 
-_CANDIDATES = 30
+_MAX_CANDIDATES = 30
 _STAGED = knowledge_staging.c
 _Vectors = Mapping[str, npt.NDArray[np.float32]]
 
@@ -185,7 +185,7 @@ class Assigner:
         own = dict(zip(stored.hashes, stored.vectors, strict=True))
         compared_entries = [entry for entry in entries if searched[entry.id] in own]
         requests = [
-            RankingRequest(own[searched[entry.id]], _CANDIDATES, _filter_same_kind(entry))
+            RankingRequest(own[searched[entry.id]], _MAX_CANDIDATES, _filter_same_kind(entry))
             for entry in compared_entries
         ]
         rankings = asyncio.run(self._fetch_rankings(requests)) if requests else []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rag_assets.systems.experience.service import Experience
 
 _STANDARD_INPUT = "-"
-_PAGE = 200
+_PAGE_ROWS = 200
 _PATTERNS_AT_ONCE = 5_000
 _Draft = TypeVar("_Draft", bound=BaseModel)
 _T = TypeVar("_T")
@@ -160,7 +160,7 @@ def show_checkpoints(
             text += f" {state.error}"
         _print_value(state, text, as_json=as_json)
         return
-    latest = experience.checkpoints.list_latest(experience.get_record(tenant).id, _PAGE)
+    latest = experience.checkpoints.list_latest(experience.get_record(tenant).id, _PAGE_ROWS)
     if as_json:
         print_json({"checkpoints": [_to_plain(checkpoint_row) for checkpoint_row in latest]})
         return

@@ -47,11 +47,11 @@ _MARKS = re.compile(r"[,;:!?()\n]|\.(?=\s|$)")
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w]*")
 """A capitalized word within a sentence."""
-_MIN_MATCHED = 0.5
-_MAX_REPLACED = 2
-_MIN_SHARED = 0.5
+_MIN_MATCHED_SHARE = 0.5
+_MAX_REPLACED_WORDS = 2
+_MIN_SHARED_SHARE = 0.5
 """Minimum share of content words in each text that the other contains, or has a synonym for."""
-_SHORT_STEM = 2
+_SHORT_STEM_CHARACTERS = 2
 _NEAR_WORDS = 3
 
 
@@ -113,7 +113,7 @@ def find_solution_difference(first: str, second: str) -> str | None:
         return "an order"
     if (
         _has_replaced_word(first_text.stems, second_text.stems)
-        or _compute_shared_share(first_text, second_text) < _MIN_SHARED
+        or _compute_shared_share(first_text, second_text) < _MIN_SHARED_SHARE
     ):
         return "a word"
     return None
@@ -209,7 +209,7 @@ def _load_opposite_stems() -> list[tuple[frozenset[str], frozenset[str]]]:
 def _negates_a_word(first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether the second text contains a word of the first with a negating prefix."""
     there, prefixes = set(second), load_words()["negating_prefixes"].split()
-    alone = [stem for stem in set(first) - there if len(stem) > _SHORT_STEM]
+    alone = [stem for stem in set(first) - there if len(stem) > _SHORT_STEM_CHARACTERS]
     return any(prefix + stem in there for stem in alone for prefix in prefixes)
 
 
@@ -296,13 +296,18 @@ def _find_replacements(
     Dissimilar texts yield nothing.
     """
     matcher = SequenceMatcher(None, first, second, autojunk=False)
-    if matcher.ratio() < _MIN_MATCHED:
+    if matcher.ratio() < _MIN_MATCHED_SHARE:
         return
     function_words = _load_function_word_stems()
     for tag, begin, end, from_, to in matcher.get_opcodes():
         here = [stem for stem in first[begin:end] if stem not in function_words]
         there = [stem for stem in second[from_:to] if stem not in function_words]
-        if tag == "replace" and here and there and max(len(here), len(there)) <= _MAX_REPLACED:
+        if (
+            tag == "replace"
+            and here
+            and there
+            and max(len(here), len(there)) <= _MAX_REPLACED_WORDS
+        ):
             yield here, there
 
 

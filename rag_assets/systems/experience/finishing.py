@@ -69,16 +69,16 @@ from rag_assets.systems.experience.wording import (
     describe_solution,
 )
 
-_ASSIGNMENT_BATCH = 200
-_REWRITE_BATCH: Final = 500
+_ASSIGNMENT_BATCH_ENTRIES = 200
+_REWRITE_BATCH_ENTRIES: Final = 500
 MAX_ENTRIES_PER_RUN: Final = 5_000
 """Maximum number of entries that one run rewrites; the next run rewrites the rest."""
 _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
-_PERMANENT: frozenset[FailureKind] = frozenset(
+_PERMANENT_FAILURES: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
 )
 """Failures after which an entry is never tried again."""
-_NEEDS_PERSON: frozenset[FailureKind] = frozenset(
+_FAILURES_FOR_PERSON: frozenset[FailureKind] = frozenset(
     {
         *("key-refused", "key-unreadable", "model-refused", "quota-exhausted", "address-refused"),
         *("request-refused", "wrong-vectors", "installation", "unsupported"),
@@ -119,7 +119,7 @@ class ExperienceFollowUp:
         entries = [entry_from_row(row) for row in rows]
         assigner = Assigner(ctx, serving)
         merged, reasons = 0, set[str]()
-        for batch in batched(entries, _ASSIGNMENT_BATCH):
+        for batch in batched(entries, _ASSIGNMENT_BATCH_ENTRIES):
             assigned, reason = assigner.assign(batch)
             ctx.guard()
             self._store_assignments(ctx, assigned)
@@ -333,7 +333,7 @@ def _record_failures(connection: Connection, ref: TenantRef) -> None:
         documents.c.tenant == ref.id,
         documents.c.document_id == _STAGED.document_id,
         documents.c.status == "FAILED",
-        documents.c.error_kind.in_(sorted(_PERMANENT)),
+        documents.c.error_kind.in_(sorted(_PERMANENT_FAILURES)),
     )
     connection.execute(
         update(knowledge_staging)
@@ -365,7 +365,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
     state = "running" if embedded else "waiting"
     if not pending_count:
         state = "done"
-    elif kind in _NEEDS_PERSON:
+    elif kind in _FAILURES_FOR_PERSON:
         state = "stopped"
     connection.execute(
         update(checkpoints)
@@ -424,7 +424,11 @@ def rewrite_outdated_records(ctx: TenantContext) -> int:
     while count < MAX_ENTRIES_PER_RUN:
         ctx.guard()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
-            query = select_outdated_entries(ctx.ref.id).order_by(_STAGED.id).limit(_REWRITE_BATCH)
+            query = (
+                select_outdated_entries(ctx.ref.id)
+                .order_by(_STAGED.id)
+                .limit(_REWRITE_BATCH_ENTRIES)
+            )
             rows = connection.execute(query).all()
             if not rows:
                 return count

@@ -18,7 +18,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.search.contexts import escape_imitations, escape_places, fold_text
 from rag_assets.search.hits import take_first_sentences
 
-_Z = 1.959964
+_NORMAL_QUANTILE = 1.959964
 """Quantile of the normal distribution for 95 %."""
 _MAX_ALTERNATIVES = 3
 _MOST_COMMON, _MODERATE = 5, 3
@@ -52,8 +52,8 @@ def compute_wilson_bound(successes: int, failures: int) -> float:
     trials = successes + failures
     if not trials:
         return 0.0
-    rate, spread = successes / trials, _Z**2 / trials
-    margin = _Z * math.sqrt(rate * (1 - rate) / trials + spread / (4 * trials))
+    rate, spread = successes / trials, _NORMAL_QUANTILE**2 / trials
+    margin = _NORMAL_QUANTILE * math.sqrt(rate * (1 - rate) / trials + spread / (4 * trials))
     return (rate + spread / 2 - margin) / (1 + spread)
 
 

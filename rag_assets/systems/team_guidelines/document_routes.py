@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assets.api.guard import MAX_BODY, Guarded, Streamed
+from rag_assets.api.guard import MAX_BODY_BYTES, Guarded, Streamed
 from rag_assets.api.guideline_responses import (
     DeletedDocument,
     DocumentPage,
@@ -238,7 +238,7 @@ class LongTextRoute(Guarded):
     A character of the text may take two JSON escapes.
     """
 
-    most_bytes = MAX_BODY + 2 * len(r"\ud83d") * MAX_CHARACTERS
+    most_bytes = MAX_BODY_BYTES + 2 * len(r"\ud83d") * MAX_CHARACTERS
 
 
 texts = APIRouter(

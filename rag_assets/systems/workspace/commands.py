@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rag_assets.systems.workspace.tree import Page
     from rag_assets.systems.workspace.tree_service import TreeService
 
-_RECORDS_AT_ONCE: Final = 10_000
-_SHOWN: Final = 20
+_PAGE_RECORDS: Final = 10_000
+_MAX_SHOWN_ROWS: Final = 20
 
 app = typer.Typer(help="Pages of a workspace and their readers.", no_args_is_help=True)
 tree = typer.Typer(help="The tree of pages, with their readers.", no_args_is_help=True)
@@ -165,7 +165,7 @@ def records(
     chosen, states = RecordFilter(status=status, page_uuid=page), list["RecordState"]()
     session.catalog.tenants.get(tenant)
     while state_page := session.catalog.record_states.page(
-        tenant, None, chosen, scopes={}, limit=_RECORDS_AT_ONCE
+        tenant, None, chosen, scopes={}, limit=_PAGE_RECORDS
     ):
         states += state_page
         last = state_page[-1]
@@ -247,7 +247,7 @@ def pulls(session: Session, tenant: TenantArgument, as_json: Json = False) -> No
     known = states.read_for_tenant(tenant)
     sources = get_pulled_sources(Tenant.from_config(record.config))
     counts = states.count_set_aside(tenant)
-    rows = states.list_set_aside_rows(tenant, _SHOWN)
+    rows = states.list_set_aside_rows(tenant, _MAX_SHOWN_ROWS)
     if as_json:
         source_states = [known[source.name] for source in sources if source.name in known]
         set_aside = {f"{name}.{type_}": count for (name, type_), count in counts.items()}

@@ -50,7 +50,7 @@ from rag_assets.tenants.application_settings import (
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_configured_embedder
 
-_SHOWN = tuple(
+_SHOWN_FIELDS = tuple(
     field
     for field in ApplicationSettings.__dataclass_fields__
     if field not in {"embedder", "updated_at", "updated_by"}
@@ -211,7 +211,7 @@ def build_settings_response(record: TenantRecord) -> Settings:
         pending_model=find_pending_model(record),
         vector_backend=tenant.workspace.vector_backend,
         resolved_comment_days=tenant.workspace.resolved_comment_days,
-        own=tuple(name for name in _SHOWN if getattr(settings, name) is not None),
+        own=tuple(name for name in _SHOWN_FIELDS if getattr(settings, name) is not None),
         updated_at=settings.updated_at,
         updated_by=settings.updated_by,
     )

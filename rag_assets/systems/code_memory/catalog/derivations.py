@@ -50,7 +50,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.systems.code_memory.catalog.tables import derivations, document_kinds
 from rag_assets.systems.code_memory.derived.model import UnresolvedStatement
 
-_KINDS_BATCH = 2_000
+_KINDS_BATCH_DOCUMENTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class KindTable(CatalogQueries):
         if document_ids is not None:
             query = query.where(matches_any(document_index.c.document_id, document_ids))
         with self._database.begin() as connection:
-            rows = connection.execution_options(yield_per=_KINDS_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_KINDS_BATCH_DOCUMENTS).execute(query)
             for row in rows:
                 yield read_row(CodeDocument, row, kinds=row.kinds or {})
 
@@ -105,7 +105,7 @@ class KindTable(CatalogQueries):
             index_elements=["tenant", "document_id"], set_={"kinds": insert.excluded.kinds}
         )
         index = document_index.c
-        for batch in batched(kinds, _KINDS_BATCH):
+        for batch in batched(kinds, _KINDS_BATCH_DOCUMENTS):
             identities = {id_: {"tenant": ref.id, "document_id": id_} for id_ in batch}
             rows = [{**identities[id_], "kinds": dict(kinds[id_])} for id_ in batch if kinds[id_]]
             none = [id_ for id_ in batch if not kinds[id_]]
@@ -120,7 +120,7 @@ class KindTable(CatalogQueries):
                 connection.execute(dirty.where(*wanted))
 
 
-_BATCH = 1_000
+_BATCH_RECORDS = 1_000
 _DIGITS: Final = 16
 """Number of hexadecimal digits of each half of a document's hash."""
 
@@ -270,12 +270,12 @@ def _put_records(connection: Connection, ref: TenantRef, records: Sequence[Pushe
     changed = [column.name for column in source_records.columns if not column.primary_key]
     changes = {name: new.excluded[name] for name in changed}
     statement = new.on_conflict_do_update(index_elements=identity, set_=changes)
-    for batch in batched(records, _BATCH):
+    for batch in batched(records, _BATCH_RECORDS):
         connection.execute(statement, [build_record_row(ref, record) for record in batch])
 
 
 def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    for batch in batched(document_ids, _BATCH):
+    for batch in batched(document_ids, _BATCH_RECORDS):
         ids = list(batch)
         table = source_records.c
         wanted = table.tenant == ref.id, matches_any(table.document_id, ids)

@@ -32,10 +32,10 @@ from rag_assets.systems.code_memory.catalog.relation_rows import STATE, Relation
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, symbols
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 
-_BATCH = 1_000
+_BATCH_TEXTS = 1_000
 _MOST_SEGMENTS = 8
 _FEW_TEXTS = 1_000
-_WASTE = 2
+_MAX_WASTE_RATIO = 2
 """Maximum ratio of all texts in segments to the needed texts, and to those of the first segment."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
@@ -109,8 +109,10 @@ def _choose_segments(
         segments = segments[:1]
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
     stored_count = sum(segment.count for segment in segments)
-    is_alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
-    if is_alive and segments[0].count * _WASTE > stored_count:
+    is_alive = (
+        len(texts) * _MAX_WASTE_RATIO > stored_count or stored_count - len(texts) < _FEW_TEXTS
+    )
+    if is_alive and segments[0].count * _MAX_WASTE_RATIO > stored_count:
         return segments, texts
     return (), {}
 
@@ -120,7 +122,7 @@ def _load_segment(
 ) -> SegmentBuilder | None:
     """Return a builder with the rows of texts; None if the segment would exceed `most` bytes."""
     builder = SegmentBuilder(first)
-    for batch in batched(texts, _BATCH):
+    for batch in batched(texts, _BATCH_TEXTS):
         rows = (
             connection.execute(
                 select(*(table.c[name] for name in columns))
@@ -156,11 +158,11 @@ _LOG = logging.getLogger(__name__)
 
 MOST_BYTES = 256 * 1024**2
 _MOST_TENANTS = 10_000
-_REST = 5.0
+_PAUSE_FACTOR = 5.0
 """Pause before a tenant's graph is loaded again, as a multiple of the last load's duration."""
-_LONGEST_REST = 10.0
+_MAX_PAUSE_SECONDS = 10.0
 """Maximum pause in seconds; after that time, loading only the changes beats a full load."""
-_LATER_SECONDS = 600.0
+_RETRY_SECONDS = 600.0
 """Seconds until the next attempt to load a graph that did not fit or could not be read."""
 
 
@@ -222,13 +224,13 @@ class RelationGraphs:
 
     def _load(self, key: GraphKey, tenant: _Tenant) -> None:
         former = tenant.graph if tenant.graph is not None and tenant.graph.key == key else None
-        graph, rest = None, _LATER_SECONDS
+        graph, rest = None, _RETRY_SECONDS
         try:
             with self._turn:
                 started = time.monotonic()
                 graph = load_graph(self._database, key, self.most_bytes, former)
                 if graph is not None:
-                    rest = min(_LONGEST_REST, _REST * (time.monotonic() - started))
+                    rest = min(_MAX_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started))
         except RagAssetsError as error:
             _LOG.warning(f"{key.ref.id}: its relations were not read into memory: {error}")
         finally:

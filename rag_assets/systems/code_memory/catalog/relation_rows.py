@@ -62,7 +62,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     get_short_name,
 )
 
-_BATCH = 2_000
+_BATCH_ROWS = 2_000
 
 
 def record_relations(
@@ -74,9 +74,9 @@ def record_relations(
         connection: the connection of the transaction that makes the versions of these texts valid.
         relations: the relations, by chunk_set_key.
     """
-    for table, rows_of in _ROWS_OF.items():
+    for table, rows_of in _ROW_ITERATORS.items():
         statement = upsert(table).on_conflict_do_nothing()
-        for batch in batched(rows_of(ref, relations), _BATCH):
+        for batch in batched(rows_of(ref, relations), _BATCH_ROWS):
             connection.execute(statement, batch)
 
 
@@ -107,7 +107,7 @@ def _iter_rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> I
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": relation.names}
 
 
-_ROWS_OF: Final = {
+_ROW_ITERATORS: Final = {
     symbols: _iter_rows_of_symbols,
     edges: _iter_rows_of_edges,
     name_uses: _iter_rows_of_names,
@@ -177,10 +177,10 @@ READABLE_STATE = Statement(select(*_STATE_COLUMNS, _SCOPES.scalar_subquery()))
 """SQL query that returns the state, and the scopes that principals may read."""
 
 
-_KNOWN = (TABLE, CONFIG, ENV, PACKAGE, FILE)
+_RESOLVED_PREFIXES = (TABLE, CONFIG, ENV, PACKAGE, FILE)
 _COUNT_BATCH = 5_000
 _DRIFT_BATCH = 1_000
-_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
+_TEXT_COLUMNS = frozenset({"tenant", "chunk_set_key"})
 
 RecordedRows: TypeAlias = set[tuple[Any, ...]]
 """Rows of one text, in no particular order."""
@@ -219,7 +219,7 @@ class RelationRowTable(CatalogQueries):
             for kind, target, count in rows:
                 counts[kind][0] += count
                 name = target if "\\" in target else get_short_name(target)
-                if target.startswith(_KNOWN) or name in defined:
+                if target.startswith(_RESOLVED_PREFIXES) or name in defined:
                     counts[kind][1] += count
         relation_counts = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
         return sorted(relation_counts, key=lambda item: (-item[1], item[0]))
@@ -249,7 +249,7 @@ class RelationRowTable(CatalogQueries):
         """Return the recorded rows of texts, by chunk_set_key; texts without rows are left out."""
         rows_by_key: dict[str, RecordedRows] = {}
         with self._database.begin() as connection:
-            for table in _ROWS_OF:
+            for table in _ROW_ITERATORS:
                 wanted = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
                 query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(*wanted)
                 for key, *row in connection.execute(query):
@@ -261,7 +261,7 @@ class RelationRowTable(CatalogQueries):
         keys: set[str] = set()
         index = document_index.c
         with self._database.begin() as connection:
-            for table in _ROWS_OF:
+            for table in _ROW_ITERATORS:
                 key = table.c.chunk_set_key
                 is_kept = exists().where(index.tenant == table.c.tenant, index.chunk_set_key == key)
                 query = select(key).where(table.c.tenant == tenant_id, ~is_kept).group_by(key)
@@ -279,7 +279,7 @@ class RelationRowTable(CatalogQueries):
         for batch in batched(sorted(relations), _DRIFT_BATCH):
             keys = list(batch)
             with self._database.begin_tenant(ref) as connection:
-                for table in _ROWS_OF:
+                for table in _ROW_ITERATORS:
                     of_texts = table.c.tenant == ref.id, matches_any(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
@@ -301,7 +301,7 @@ def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
 def build_rows(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
     """Return the rows that texts with these relations should have, in the format of `read_rows`."""
     rows_by_key: dict[str, RecordedRows] = {}
-    for table, rows_of in _ROWS_OF.items():
+    for table, rows_of in _ROW_ITERATORS.items():
         for row in rows_of(ref, relations):
             values = (_to_hashable(row[column.name]) for column in _iter_columns_of_text(table))
             rows_by_key.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
@@ -313,4 +313,4 @@ def _to_hashable(value: Any) -> Any:
 
 
 def _iter_columns_of_text(table: Table) -> Iterator[ColumnElement[Any]]:
-    return (column for column in table.columns if column.name not in _OF_TEXT)
+    return (column for column in table.columns if column.name not in _TEXT_COLUMNS)

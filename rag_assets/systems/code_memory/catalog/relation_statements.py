@@ -77,7 +77,7 @@ _DOCUMENT_COLUMNS: _Columns = (
     *(documents.c.document_id, documents.c.uri, documents.c.source),
     *(documents.c.access_scope, documents.c.source_type),
 )
-_APART: ColumnElement[int] = literal_column("0")
+_OFFSET_ZERO: ColumnElement[int] = literal_column("0")
 """The offset 0, which makes Postgres execute a subquery separately."""
 
 
@@ -125,9 +125,14 @@ def _select_rows_with_values(
     own, others = _split_by_table(columns, table)
     wanted_values = _select_distinct(parameter)
     has_value = table.c.tenant == _TENANT, value == wanted_values.c.value
-    rows = select(*own, table.c.chunk_set_key).where(*has_value, *wanted).offset(_APART).lateral()
+    rows = (
+        select(*own, table.c.chunk_set_key)
+        .where(*has_value, *wanted)
+        .offset(_OFFSET_ZERO)
+        .lateral()
+    )
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
-    versions = _select_versions(*others).where(of_text).offset(_APART).lateral()
+    versions = _select_versions(*others).where(of_text).offset(_OFFSET_ZERO).lateral()
     joined = select(*_choose_columns(columns, rows, versions)).select_from(wanted_values)
     return joined.join(rows, true()).join(versions, true()).subquery()
 
@@ -141,9 +146,9 @@ def _select_rows_of_documents(
     at = _select_versions(*others, document_index.c.chunk_set_key).where(
         *_build_uri_conditions(wanted_uris.c.value)
     )
-    versions = at.offset(_APART).lateral()
+    versions = at.offset(_OFFSET_ZERO).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
-    rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
+    rows = select(*own).where(*of_text, *wanted).offset(_OFFSET_ZERO).lateral()
     joined = select(*_choose_columns(columns, rows, versions)).select_from(wanted_uris)
     return joined.join(versions, true()).join(rows, true()).subquery()
 
@@ -279,7 +284,7 @@ def _select_documents_by_uri() -> Select[Any]:
     at = (
         _select_versions(*_DOCUMENT_COLUMNS)
         .where(*_build_uri_conditions(wanted_uris.c.value))
-        .offset(_APART)
+        .offset(_OFFSET_ZERO)
         .lateral()
     )
     return select(*at.c).select_from(wanted_uris).join(at, true()).order_by(at.c.uri)
@@ -306,9 +311,9 @@ def _select_name_uses() -> Select[Any]:
         cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
     )
     # The numbers are those of one tenant's names: any other condition would use another index.
-    rows = select(name_uses).where(wanted).offset(_APART).subquery()
+    rows = select(name_uses).where(wanted).offset(_OFFSET_ZERO).subquery()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
-    versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
+    versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_OFFSET_ZERO).lateral()
     wanted_names = _select_distinct("names")
     name, line = wanted_names.c.value, literal("\n")
     rest = func.split_part(line + rows.c.names, line + name + "|", 2)
@@ -371,9 +376,9 @@ SOME_EDGES = Statement(_select_edges(*_select_edges_at_nodes(), first=False))
 EVIDENCE = Statement(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-_OF_KIND = edges.c.kind == bindparam("kind", type_=Text)
+_HAS_KIND = edges.c.kind == bindparam("kind", type_=Text)
 EDGES_OF_KIND = Statement(
-    _select_edges(_join_readable(edges, *_EDGE_COLUMNS).where(_OF_KIND).subquery())
+    _select_edges(_join_readable(edges, *_EDGE_COLUMNS).where(_HAS_KIND).subquery())
 )
 
 FIRST_DOCUMENTS = Statement(_select_first_documents())

@@ -179,15 +179,17 @@ def build_description(heading: str, labelled: Mapping[str, str]) -> tuple[str, .
 
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
-_PLACE: Final = re.compile(r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?")
-_SAID: Final = re.compile(
+_EVIDENCE_LINE: Final = re.compile(
+    r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?"
+)
+_STATEMENT_LINE: Final = re.compile(
     r"  (?:(?P<source>\S+) )?(?P<kind>[a-z_]+) (?P<target>\S+?)(?: \((?P<how>\w+)\))?"
 )
 _HEADING: Final = re.compile(r"(?P<type>route|table) (?P<name>.+)")
 _METHODS: Final = "methods: "
 _NAME: Final = "name: "
 _HOWS: Final = frozenset(get_args(How))
-_STATED: Final = "stated"
+_STATED_HOW: Final = "stated"
 INDEX: Final = "scip "
 """Start of the text of a SCIP index, see derived.scip."""
 REFERENCES: Final = "references "
@@ -244,11 +246,11 @@ def _iter_statement_facts(text: str, name: str) -> Iterator[Fact]:
     at = start + len(EVIDENCE)
     place: dict[str, Any] = {}
     for line in text[at:].split("\n"):
-        statement, place_match = _SAID.fullmatch(line), _PLACE.fullmatch(line)
-        if statement is not None and place and (statement["how"] or _STATED) in _HOWS:
+        statement, place_match = _STATEMENT_LINE.fullmatch(line), _EVIDENCE_LINE.fullmatch(line)
+        if statement is not None and place and (statement["how"] or _STATED_HOW) in _HOWS:
             values = {
                 "kind": statement["kind"],
-                "how": statement["how"] or _STATED,
+                "how": statement["how"] or _STATED_HOW,
                 "source": unquote(statement["source"] or "") or name,
                 "target": unquote(statement["target"]),
                 **place,
@@ -274,7 +276,7 @@ def _render_statements(statements: Iterable[DerivedStatement]) -> Iterator[str]:
         evidence = " ".join(statement.evidence.split())
         place = f"{_quote_name(statement.path)}:{statement.line_start}{last} {evidence}".rstrip()
         source = f"{_quote_name(statement.source)} " if statement.source else ""
-        how = f" ({statement.how})" if statement.how != _STATED else ""
+        how = f" ({statement.how})" if statement.how != _STATED_HOW else ""
         line = f"  {source}{statement.kind} {_quote_name(statement.target)}{how}"
         places.setdefault(place, []).append(line)
     for place, below in places.items():

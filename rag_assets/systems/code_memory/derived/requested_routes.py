@@ -56,7 +56,7 @@ _OPTIONAL_ENDING: Final = re.compile(r"(?<=[^/{}])\{[^{}/]*\?\}(?=/|$)")
 """Matches an optional ending of a part, such as the format in `/orders{format?}`."""
 _PREFIX: Final = re.compile(r"api|rest|v\d+|[a-z]{2}(?:[-_][A-Za-z]{2})?")
 """Matches a leading part of a path that servers often add to all routes; `en` is a language."""
-_LONGEST_CHAIN: Final = 12
+_MAX_CHAIN_CALLS: Final = 12
 _MOST_TESTS: Final = 200
 """Maximum number of requests listed for one route."""
 _MOST_REQUESTS: Final = 2_000
@@ -309,11 +309,11 @@ def _walk_call_chain(
     """Yield the calls chained after a call, then the calls chained before it, nearest first."""
     following = outer.get((call.start, call.end))
     before = file.find_call(call.values.get("on"))
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CHAIN_CALLS):
         if following is not None:
             yield following
             following = outer.get((following.start, following.end))
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CHAIN_CALLS):
         if before is not None:
             yield before
             before = file.find_call(before.values.get("on"))
@@ -348,7 +348,7 @@ _MOST_HANDLERS: Final = 3
 """Maximum number of definitions of one operation; if more have its name, none is its handler."""
 _MOST_NAMESAKES: Final = 100
 """Maximum number of definitions that are compared for one operation."""
-_SHORTEST_WORD: Final = 3
+_MIN_WORD_CHARACTERS: Final = 3
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _Definition = tuple[FileFacts, Fact]
@@ -450,7 +450,7 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
 
 def _split_words(text: str) -> set[str]:
     words = (word.lower().removesuffix("s") for word in _WORDS.findall(text))
-    return {word for word in words if len(word) >= _SHORTEST_WORD}
+    return {word for word in words if len(word) >= _MIN_WORD_CHARACTERS}
 
 
 def _build_document(

@@ -42,7 +42,7 @@ _MOST_ALIASES: Final = 1_000
 """Maximum number of names in one file that are compared with its imports and exports."""
 _IMPORT: Final = re.compile(r"\s*(?:import|export|from|use|using)\b")
 _CALL: Final = re.compile(r"\s*(?:<[^()]*>)?\(")
-_EVIDENCE: Final = 200
+_MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum number of characters of a line that are kept as evidence."""
 _IMPLICIT: Final = re.compile(r"__\w+__|default|parent|self|static|super|this")
 """Matches words that stand for a definition with another name: `self.__module__` for its class."""
@@ -450,5 +450,5 @@ class _ReferenceReader:
     def _build_statement(
         self, place: _Place, kind: str, source: str, target: str
     ) -> DerivedStatement:
-        line, evidence = place.line + 1, self._lines[place.line].strip()[:_EVIDENCE]
+        line, evidence = place.line + 1, self._lines[place.line].strip()[:_MAX_EVIDENCE_CHARACTERS]
         return DerivedStatement(kind, source, target, "scip", self._path, line, line, evidence)

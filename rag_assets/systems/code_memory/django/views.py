@@ -39,7 +39,7 @@ _MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "a
 _RULES: Final = ("get_urls", "get_routes", "get_lookup_regex", "__init__")
 """Methods of a router's class that may change which routes it creates."""
 _REGISTER: Final = ".register"
-_DEEPEST: Final = 10
+_MAX_NESTED_REGISTRATIONS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ViewReader:
 
     def build_view(self, value: Any, module: Module) -> DjangoView:
         """Return the view in a route's expression: a function or `X.as_view()`, maybe decorated."""
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_NESTED_REGISTRATIONS):
             written = get_written_name(value)
             owner = written.rpartition(".")[0]
             _, place = self._program.follow(owner, module) if owner else ("", None)
@@ -381,7 +381,7 @@ class RouterReader:
             )
 
     def _find_router(
-        self, call: Any, module: Module, remaining_steps: int = _DEEPEST
+        self, call: Any, module: Module, remaining_steps: int = _MAX_NESTED_REGISTRATIONS
     ) -> tuple[str, tuple[_Registration, ...]]:
         """Return the router that a registration belongs to, and the registrations it is nested in.
 

@@ -38,18 +38,18 @@ from rag_assets.systems.code_memory.frameworks.statements import (
 )
 from rag_assets.systems.code_memory.languages.tree import get_syntax_tree
 
-_LONGEST_CHAIN: Final = 30
+_MAX_CHAIN_CALLS: Final = 30
 """Maximum number of calls followed in one chain; further calls are ignored."""
-_MOST_KEPT: Final = 2_000
+_MAX_STATEMENTS: Final = 2_000
 """Maximum number of statements kept for one text; a note reports that further ones are dropped."""
-_LONGEST_SHOWN: Final = 200
-_MOST_CALLED: Final = 24
+_MAX_SHOWN_CHARACTERS: Final = 200
+_MAX_HANDLER_CALLS: Final = 24
 """Maximum number of calls kept for a handler; further calls are dropped."""
 _EMITS: Final = "emits_event"
 _LISTENS: Final = "listens_to_event"
 _MOST_EVENTS: Final = 500
 """Maximum number of events in one text; further events are dropped."""
-_LONGEST_EVENT: Final = 120
+_MAX_EVENT_CHARACTERS: Final = 120
 _EVENT: Final = re.compile(r"[A-Za-z0-9]+(?:[.:_/-]{1,2}[A-Za-z0-9]+)+")
 """Matches the name of an event, which has several words."""
 
@@ -137,9 +137,9 @@ def list_framework_facts(
         if names or not is_of_tests
         else []
     )
-    if len(kept) > _MOST_KEPT:
-        note = f"frameworks: only {_MOST_KEPT} of {len(kept)} statements are kept"
-        kept = kept[:_MOST_KEPT]
+    if len(kept) > _MAX_STATEMENTS:
+        note = f"frameworks: only {_MAX_STATEMENTS} of {len(kept)} statements are kept"
+        kept = kept[:_MAX_STATEMENTS]
     if names and (kept or any(framework.pages for framework in marked)):
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
     return kept + _list_event_facts(statements, known_facts, with_events), note
@@ -221,14 +221,14 @@ def _complete_routes(
         values = {k: value for k, value in fact.values.items() if k not in {BODY, NAME_AT}}
         is_route = fact.values["name"] in words.routes
         if is_route and name_at is not None:
-            shown = " ".join(text[name_at : min(fact.end, name_at + _LONGEST_SHOWN)].split())
+            shown = " ".join(text[name_at : min(fact.end, name_at + _MAX_SHOWN_CHARACTERS)].split())
             values[PLACE] = [text.count("\n", fact.start, name_at), shown]
         if is_route and body is not None:
             within = calls[bisect_right(starts, body) : bisect_left(starts, fact.end)]
             on = (call.values.get("on", ["?"]) for call in within)
             receivers = (str(value[1]) if value[0] == "n" else "" for value in on)
             names = (call.values["name"] for call in within)
-            inside = [*dict.fromkeys(zip(receivers, names, strict=True))][:_MOST_CALLED]
+            inside = [*dict.fromkeys(zip(receivers, names, strict=True))][:_MAX_HANDLER_CALLS]
             if inside:
                 values[INSIDE] = [[*pair] for pair in inside]
         yield replace(fact, values=values)
@@ -265,7 +265,7 @@ def _iter_calls_in_chain(
     by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]
 ) -> Iterator[Fact]:
     """Yield a call, and the earlier calls in its chain."""
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CHAIN_CALLS):
         call = by_place.get((place[0], place[1]))
         if call is None:
             return
@@ -412,5 +412,7 @@ def _iter_event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterat
             continue
         name = _get_last_name(str(event[1])) if is_object else str(event[1])
         is_plain = name.isidentifier() and name not in {"self", "cls"}
-        if len(name) <= _LONGEST_EVENT and (is_plain if is_object else _EVENT.fullmatch(name)):
+        if len(name) <= _MAX_EVENT_CHARACTERS and (
+            is_plain if is_object else _EVENT.fullmatch(name)
+        ):
             yield name

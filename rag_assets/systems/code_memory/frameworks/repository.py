@@ -31,9 +31,9 @@ _MOST_STEPS: Final = 8
 """Maximum number of imports followed to find the definition of a name."""
 _MOST_STEPS_OF_TEXT: Final = 60
 """Maximum number of names and parts in a text; a text with more is treated as computed."""
-_MOST_AROUND: Final = 40
+_MAX_ENCLOSING: Final = 40
 """Maximum number of statements around an offset; beyond it, the outer statements are dropped."""
-_LONGEST_TEXT: Final = 500
+_MAX_TEXT_CHARACTERS: Final = 500
 """Maximum number of characters of a text; a longer text is cut off."""
 _OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
 """Languages in which a file sees the definitions of other files in its folder."""
@@ -66,7 +66,7 @@ class File:
         starts, outer, ordered = self._nest_facts(facts)
         enclosing: list[Fact] = []
         index = bisect_right(starts, at) - 1
-        while index >= 0 and len(enclosing) < _MOST_AROUND:
+        while index >= 0 and len(enclosing) < _MAX_ENCLOSING:
             if ordered[index].end > at:
                 enclosing.append(ordered[index])
             index = outer[index]
@@ -174,7 +174,7 @@ class RepositoryFiles:
         parts: list[str] = []
         for _ in range(_MOST_STEPS_OF_TEXT):
             if not todo:
-                return "".join(parts)[:_LONGEST_TEXT]
+                return "".join(parts)[:_MAX_TEXT_CHARACTERS]
             here, value_part, place = todo.pop()
             if value_part[0] == "s":
                 parts.append(str(value_part[1]))

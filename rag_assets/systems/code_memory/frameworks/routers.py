@@ -25,9 +25,9 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 from rag_assets.systems.code_memory.symbols.names import fold_name
 
-_DEEPEST: Final = 8
+_MAX_DEPTH: Final = 8
 """Maximum depth of routers that are mounted in, passed to, or created by each other."""
-_LONGEST_CHAIN: Final = 200
+_MAX_CHAIN_CALLS: Final = 200
 """Maximum number of calls in one chain; a longer chain is not treated as a router."""
 _MOST_FACTORIES: Final = 100
 """Maximum number of functions with one name that create a router; with more, none is chosen."""
@@ -70,7 +70,7 @@ class RouterPaths:
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
         """Return the paths of the router that a value evaluates to."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return []
         if (call := file.find_call(value)) is not None:
             return self._list_paths_of_chain(file, call, depth)
@@ -79,7 +79,9 @@ class RouterPaths:
     def list_paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact, else [""]."""
         holders = self._routers.holders
-        around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
+        around = (
+            file.find_enclosing(file.calls, fact.start) if holders and depth < _MAX_DEPTH else []
+        )
         for call in reversed(around):
             on = call.values.get("on", _NO_CALL)
             if call.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
@@ -190,7 +192,7 @@ class RouterPaths:
             name: the variable that receives the result.
         """
         path: str | None = ""
-        for _ in range(_LONGEST_CHAIN):
+        for _ in range(_MAX_CHAIN_CALLS):
             on = call.values.get("on")
             if self._is_maker(call):
                 return combine_paths(self._list_paths_of_maker(file, call, depth, name), [path])
@@ -219,7 +221,7 @@ class RouterPaths:
         A router that is made for another one, as `Api(blueprint)`, has the paths of that one.
         """
         around = find_argument(call, "0")
-        if around is not None and around[0] == "n" and depth < _DEEPEST:
+        if around is not None and around[0] == "n" and depth < _MAX_DEPTH:
             outer = self.list_paths_of_value(file, around, call.start, depth + 1)
             if outer:
                 return outer
@@ -237,7 +239,7 @@ class RouterPaths:
     def _list_paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
         """Return the paths of the router that a function in the repository creates and returns."""
         on = call.values.get("on")
-        if depth >= _DEEPEST or (on is not None and on[0] != "n"):
+        if depth >= _MAX_DEPTH or (on is not None and on[0] != "n"):
             return []
         owner = get_last_part(str(on[1])) if on else ""
         for other, function in self._repository.functions.get(call.values["name"], ()):
@@ -329,7 +331,7 @@ class RouterPaths:
             is_import = on[0] == "n" and str(on[1]) in self._packages
             if holder.language == "go" and is_import and package not in {on[1], ""}:
                 continue  # The function of another package has the same name.
-            if index < 0 and len(paths) < MOST_PREFIXES and depth < _DEEPEST:
+            if index < 0 and len(paths) < MOST_PREFIXES and depth < _MAX_DEPTH:
                 paths += self.list_paths_of_call(file, call)
             elif 0 <= index < len(arguments) and len(paths) < MOST_PREFIXES:
                 own = self.list_paths_of_value(file, arguments[index], call.start, depth + 1)

@@ -40,7 +40,7 @@ _MOST_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
 _MOST_WRAPPERS: Final = 8
 """Maximum number of calls around a handler that are followed; further calls are ignored."""
-_LONGEST_PATH: Final = 400
+_MAX_PATH_CHARACTERS: Final = 400
 """Maximum characters of a path; a longer path is cut off."""
 _CONSTRUCTOR: Final = re.compile(r"^[Nn]ew(?=[A-Z])")
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
@@ -162,7 +162,7 @@ class RouteReader:
         rows, shown = fact.values.get(PLACE, (0, fact.evidence))
         fact = replace(fact, line_start=fact.line_start + rows, evidence=shown)
         return FrameworkRoute(
-            methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at
+            methods, path[:_MAX_PATH_CHARACTERS], handler, file, fact, self.framework.name, at
         )
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
@@ -486,7 +486,7 @@ def _read_handler_in_list(parts: Sequence[Value]) -> Value:
 
 def find_page_route(pages: PageRules, path: str) -> re.Match[str] | None:
     """Return the match of a file's path, which states a route; None if the path does not match."""
-    return re.search(pages.path, path[-_LONGEST_PATH:])
+    return re.search(pages.path, path[-_MAX_PATH_CHARACTERS:])
 
 
 def _find_default_export(file: File) -> Fact:

@@ -61,20 +61,20 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
 
 PAGES: Final = frozenset({"svelte", "vue"})
 """Further languages that framework data may use: their files state routes by their paths only."""
-_LONGEST: Final = 1_000_000
+_MAX_TEXT_CHARACTERS: Final = 1_000_000
 """Maximum characters of a text; for a longer text, only a note is returned, and no statements."""
-_MOST: Final = 50_000
+_MAX_STATEMENTS: Final = 50_000
 """Maximum number of statements read in one text; a note reports that further ones are dropped."""
-_LONGEST_VALUE: Final = 300
+_MAX_VALUE_CHARACTERS: Final = 300
 """Maximum characters of a value; a longer value is unknown, but a symbol or sum is cut off
 instead."""
-_LONGEST_NAME: Final = 80
+_MAX_NAME_CHARACTERS: Final = 80
 """Maximum characters of a name; a call or assignment with a longer name is dropped."""
 _MOST_VALUES: Final = 24
 """Maximum number of arguments, elements or parameters; further ones are dropped."""
-_DEEPEST: Final = 4
+_MAX_VALUE_DEPTH: Final = 4
 """Maximum depth of nested values; deeper values count as unknown."""
-_DEEPEST_NODE: Final = 400
+_MAX_NODE_DEPTH: Final = 400
 """Maximum depth of a tree; deeper nodes are skipped. Each call in a chain adds two levels."""
 _UNKNOWN: Final[Value] = ["?"]
 _NODES: Final = SimpleNamespace(
@@ -100,7 +100,7 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     """Return the statements of a text, and a note about the part that was not read, or ""."""
-    if tree.gave_up or len(tree.text) > _LONGEST:
+    if tree.gave_up or len(tree.text) > _MAX_TEXT_CHARACTERS:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     facts: list[Fact] = []
     todo: list[_Visit] = [(tree.root, 0, None, "")]
@@ -110,9 +110,11 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
         kind = node.type
         if kind in _STATEMENT_NODES:
             facts += reader.read(node, annotated, parent)
-            if len(facts) > _MOST:
-                return facts[:_MOST], f"frameworks: only the first {_MOST} statements were read"
-        if depth >= _DEEPEST_NODE:
+            if len(facts) > _MAX_STATEMENTS:
+                return facts[
+                    :_MAX_STATEMENTS
+                ], f"frameworks: only the first {_MAX_STATEMENTS} statements were read"
+        if depth >= _MAX_NODE_DEPTH:
             continue
         children = node.named_children
         if kind in _ANNOTATED or any(child.type in _BEFORE_DEFINITIONS for child in children):
@@ -230,10 +232,10 @@ class _StatementReader:
 
     def _get_compact_text(self, node: Node | None) -> str:
         """Return the text of a node without white space; "" for None or a long text."""
-        if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
+        if node is None or node.end_byte - node.start_byte > 4 * _MAX_VALUE_CHARACTERS:
             return ""
         text = self.tree.get_node_text(node)
-        return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
+        return "".join(text.split()) if len(text) <= _MAX_VALUE_CHARACTERS else ""
 
     def _find_callee(self, node: Node) -> Node | None:
         for name in ("function", "target", "constructor", "type", "macro"):
@@ -244,7 +246,7 @@ class _StatementReader:
     def _read_call(self, node: Node) -> dict[str, Any] | None:
         """Return name, receiver and arguments of a call; None if its name is missing or long."""
         name, on = self._read_called_name(node)
-        if not name or len(name) > _LONGEST_NAME:
+        if not name or len(name) > _MAX_NAME_CHARACTERS:
             return None
         ordered, named_arguments = self._read_arguments(node)
         values: dict[str, Any] = {"name": name, "arguments": ordered}
@@ -338,7 +340,7 @@ class _StatementReader:
     def read_value(self, node: Node, depth: int = 0) -> Value:
         """Return the value of an expression, in the form that this module describes."""
         kind = node.type
-        if depth > _DEEPEST:
+        if depth > _MAX_VALUE_DEPTH:
             return _UNKNOWN
         if kind in _NODES.names and kind not in _NODES.strings:
             return ["n", self._get_compact_text(node)]
@@ -370,7 +372,7 @@ class _StatementReader:
     def _read_call_value(self, node: Node, _: int) -> Value:
         if self.language == "ruby" and node.child_by_field_name("arguments") is None:
             return ["n", self._get_compact_text(node)]
-        name = self._read_called_name(node)[0][:_LONGEST_NAME]
+        name = self._read_called_name(node)[0][:_MAX_NAME_CHARACTERS]
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
     def _read_go_literal(self, node: Node, _: int) -> Value:
@@ -404,16 +406,16 @@ class _StatementReader:
         return ["d", entries]
 
     def _read_string(self, node: Node, depth: int = 0) -> Value:
-        if node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
+        if node.end_byte - node.start_byte > 4 * _MAX_VALUE_CHARACTERS:
             return _UNKNOWN
         spliced = [child for child in node.named_children if child.type in _NODES.spliced]
         if spliced:
             return self._read_interpolated_string(node, spliced, depth)
         text = self.tree.get_node_text(node).strip()
         if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
-            return ["s", text.strip(": ")[:_LONGEST_VALUE]]
+            return ["s", text.strip(": ")[:_MAX_VALUE_CHARACTERS]]
         text = _MARKS.sub("", text) if text[:1] != "/" else text
-        return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
+        return ["s", text] if len(text) <= _MAX_VALUE_CHARACTERS else _UNKNOWN
 
     def _read_interpolated_string(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
         """Return the value of a string with inserted expressions, such as `${PREFIX}/orders`."""
@@ -438,7 +440,7 @@ class _StatementReader:
         parts = [self.read_value(child, depth + 1) for child in node.named_children[:2]]
         is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>", "."}
         if is_sum and all(part[0] == "s" for part in parts):
-            return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
+            return ["s", (parts[0][1] + parts[1][1])[:_MAX_VALUE_CHARACTERS]]
         return ["+", parts] if is_sum else _UNKNOWN
 
     def _read_annotation(self, node: Node, annotated: Node | None) -> Iterator[Fact]:
@@ -501,7 +503,7 @@ class _StatementReader:
         """
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
         written = "".join(
-            self.tree.get_node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses
+            self.tree.get_node_text(clause)[:_MAX_VALUE_CHARACTERS] + "," for clause in clauses
         )
         if node.type == "type_spec":
             written = self._list_embedded_types(node)
@@ -527,7 +529,9 @@ class _StatementReader:
     def _list_type_arguments(self, node: Node) -> list[str]:
         """Return the first type argument of each base: `Order` for `Configuration<Order>`."""
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
-        written = " ".join(self.tree.get_node_text(clause)[:_LONGEST_VALUE] for clause in clauses)
+        written = " ".join(
+            self.tree.get_node_text(clause)[:_MAX_VALUE_CHARACTERS] for clause in clauses
+        )
         return re.findall(r"<\s*([A-Za-z_][\w.]*)", written)[:4] if clauses else []
 
     def _list_embedded_types(self, node: Node) -> str:
@@ -601,7 +605,7 @@ class _StatementReader:
         name = self._get_compact_text(
             left_side.named_children[0] if left_side.type == "expression_list" else left_side
         )
-        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
+        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _MAX_NAME_CHARACTERS:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
 
 

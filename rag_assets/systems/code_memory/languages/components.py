@@ -15,13 +15,13 @@ from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
-_ENDS = {
+_END_TAGS = {
     "script": re.compile(r"</script\s{0,80}>", re.IGNORECASE),
     "style": re.compile(r"</style\s{0,80}>", re.IGNORECASE),
 }
 _STOP = re.compile(r"[\"'>]")
 _ATTRIBUTE = re.compile(r"([^\s\"'=<>/]+)(?:\s{0,80}=\s{0,80}(\"[^\"]*\"|'[^']*'|[^\s\"'>]+))?")
-_LONG = 4_000
+_MAX_TAG_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +54,19 @@ def _find_scripts(text: str) -> Iterator[ScriptBlock]:
         if first < 0:
             return
         name, at = tag[2].lower(), first
-        if name not in _ENDS:
+        if name not in _END_TAGS:
             is_empty = text[first - 2] == "/"
             depth = max(0, depth - 1) if tag[1] else depth + (not is_empty)
             continue
         if tag[1] or text[first - 2] == "/":
             continue
-        end = _ENDS[name].search(text, first)
+        end = _END_TAGS[name].search(text, first)
         if end is None:
             return
         at = end.end()
         if name == "script" and depth == 0:
             attribute_matches = _ATTRIBUTE.finditer(
-                text, tag.end(), min(first - 1, tag.end() + _LONG)
+                text, tag.end(), min(first - 1, tag.end() + _MAX_TAG_CHARACTERS)
             )
             attributes = {
                 match[1].lower(): (match[2] or "").strip("\"'") for match in attribute_matches
@@ -86,7 +86,7 @@ def _find_tag_end(text: str, at: int) -> int:
 
 
 _GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
-_NAMED = re.compile(
+_COMPONENT_NAME = re.compile(
     r"defineOptions\(\s{0,80}\{[^}]{0,400}?\bname\s{0,9}:\s{0,9}[\"']([\w$-]{1,80})"
 )
 
@@ -127,7 +127,7 @@ def _shift_reading(reading: Reading, by: int) -> Reading:
 
 def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
     """Return the reading of a component's script, whose definitions become component members."""
-    name_match = _NAMED.search(text, block.first, block.last)
+    name_match = _COMPONENT_NAME.search(text, block.first, block.last)
     name = "default" if name_match is None else name_match[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
     tag = " ".join(text[block.start : min(block.first, block.start + 300)].split())

@@ -28,8 +28,8 @@ from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_fa
 LARGE: Final = 6_000
 """Maximum characters of a type that is one unit; a larger type is split into head and members."""
 
-_SIGNATURE: Final = 300
-_EVIDENCE: Final = 200
+_MAX_SIGNATURE_CHARACTERS: Final = 300
+_MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum characters of a signature, and of the declaration or call that supports a fact."""
 _SPACE = re.compile(r"\s+")
 
@@ -82,8 +82,10 @@ def _build_unit(
 def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
     """Return the declaration without its body, in one line."""
     start, last = _get_declaration_span(tree, definition)
-    line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
-    line = line[:_SIGNATURE].rstrip()
+    line = _SPACE.sub(
+        " ", tree.text[start : min(last, start + 4 * _MAX_SIGNATURE_CHARACTERS)]
+    ).strip()
+    line = line[:_MAX_SIGNATURE_CHARACTERS].rstrip()
     for mark in (";", "{", "(", "=>", "="):
         line = line.removesuffix(mark).rstrip()
     return line
@@ -97,7 +99,7 @@ def _get_declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple
     return start, tree.end(definition.node)
 
 
-_AFTER = re.compile(r"[ \t]{0,80}[,;]")
+_SEPARATOR_AFTER = re.compile(r"[ \t]{0,80}[,;]")
 
 
 class _FileWalk:
@@ -157,7 +159,7 @@ class _FileWalk:
     def _iter_statement_ends(self, children: Sequence[Node]) -> Iterator[int]:
         for child in children:
             end = self._tree.end(child)
-            after = _AFTER.match(self._tree.text, end)
+            after = _SEPARATOR_AFTER.match(self._tree.text, end)
             yield end if after is None else after.end()
 
     def _enter_scope(self, node: Node) -> BindingScope | None:
@@ -203,7 +205,9 @@ class _FileWalk:
         symbol = self._scopes[-1].symbol
         for name in (target, *self._iter_inherited_methods(chain, target)):
             self.facts.append(
-                self._tree.build_fact("calls", node, symbol, name.build_fact_values(), _EVIDENCE)
+                self._tree.build_fact(
+                    "calls", node, symbol, name.build_fact_values(), _MAX_EVIDENCE_CHARACTERS
+                )
             )
 
     def _iter_inherited_methods(
@@ -367,7 +371,7 @@ def _iter_declaration_facts(
         values = {"role": definition.role, "exported": definition.exported}
         yield tree.build_fact("declares", definition.node, definition.symbol, values)
         start, last = _get_declaration_span(tree, definition)
-        end = start + len(tree.text[start : min(last, start + _EVIDENCE)].rstrip())
+        end = start + len(tree.text[start : min(last, start + _MAX_EVIDENCE_CHARACTERS)].rstrip())
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
                 target = walk.resolve(name)

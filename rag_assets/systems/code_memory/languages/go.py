@@ -24,7 +24,7 @@ _SPECS: Final = frozenset({"type_spec", "type_alias", "const_spec", "var_spec"})
 _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
 _TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
 _VERSION = re.compile(r"v\d+")
-_LONG: Final = 200
+_MAX_TYPE_CHARACTERS: Final = 200
 _LITERAL: Final = frozenset({"func", "map", "chan", "struct", "interface"})
 _PREDECLARED: Final = re.compile(
     r"any|bool|byte|comparable|complex\d*|error|float\d+|u?int\d*|uintptr|rune|string|append|cap"
@@ -139,7 +139,7 @@ class Go(LanguageGrammar):
                 names = [
                     child for child in field.named_children if child.type == "field_identifier"
                 ]
-                written = self.tree.get_field_text(field, "type")[:_LONG]
+                written = self.tree.get_field_text(field, "type")[:_MAX_TYPE_CHARACTERS]
                 for name in names:
                     yield self.tree.get_node_text(name), written
                 if not names and field.type == "field_declaration":
@@ -182,7 +182,7 @@ class Go(LanguageGrammar):
     def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type in {"var_spec", "parameter_declaration"}:
-            written = self.tree.get_field_text(node, "type")[:_LONG]
+            written = self.tree.get_field_text(node, "type")[:_MAX_TYPE_CHARACTERS]
             for child in node.named_children:
                 if child.type == "identifier":
                     yield self.tree.get_node_text(child), written
@@ -202,7 +202,7 @@ class Go(LanguageGrammar):
             value = value.child_by_field_name("operand") or value
         if value.type != "composite_literal":
             return ""
-        return self.tree.get_field_text(value, "type")[:_LONG]
+        return self.tree.get_field_text(value, "type")[:_MAX_TYPE_CHARACTERS]
 
     def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call or in `T{…}`, such as `a.b.c`; None for any other node."""

@@ -40,7 +40,7 @@ _PRIMITIVE: Final = frozenset(
     {"boolean", "byte", "char", "double", "float", "int", "long", "short", "void", "var"}
 )
 _TYPE = re.compile(r"(?:final\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)(?:<|\s*$)")
-_LONG: Final = 200
+_MAX_TYPE_CHARACTERS: Final = 200
 _MOST_PACKAGES: Final = 10
 """Maximum number of packages, imported with a wildcard, in which a name is looked up."""
 

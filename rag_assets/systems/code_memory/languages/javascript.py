@@ -35,7 +35,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
-_NAMED: Final = frozenset(
+_NAME_NODES: Final = frozenset(
     {"identifier", "type_identifier", "member_expression", "nested_type_identifier"}
 )
 
@@ -53,7 +53,7 @@ def _read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple
                     implements += _read_type_names(tree, inner)
                 elif inner.type == "extends_clause":
                     extends += _read_type_names(tree, inner)
-                elif inner.type in _NAMED:
+                elif inner.type in _NAME_NODES:
                     extends.append(tree.get_node_text(inner))
     return tuple(extends), tuple(implements)
 
@@ -63,7 +63,7 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
         inner: Node | None = node
         if node.type == "generic_type":
             inner = node.child_by_field_name("name")
-        if inner is not None and inner.type in _NAMED:
+        if inner is not None and inner.type in _NAME_NODES:
             yield tree.get_node_text(inner)
 
 
@@ -154,7 +154,7 @@ def _get_entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
 
 _KEY: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
-_LONGEST: Final = 20
+_MAX_TYPE_PARTS: Final = 20
 
 
 def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
@@ -162,7 +162,7 @@ def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterat
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
-    if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
+    if owner is None or owner.end_byte - owner.start_byte > _MAX_TYPE_PARTS:
         return
     if tree.get_node_text(owner) in _OBJECTS:
         property_node = node.child_by_field_name("property") or node.child_by_field_name("index")
@@ -172,7 +172,7 @@ def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterat
 
 
 _TYPE = re.compile(r"\s*(?:readonly\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)")
-_NOTHING: Final = frozenset({"", "null", "undefined"})
+_EMPTY_TYPES: Final = frozenset({"", "null", "undefined"})
 _PARAMETERS: Final = frozenset({"required_parameter", "optional_parameter"})
 _DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
 
@@ -443,7 +443,7 @@ class Jsx(LanguageGrammar):
 
     def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for arrays, and for unions of several types."""
-        parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
+        parts = [part for part in written.split("|") if part.strip() not in _EMPTY_TYPES]
         match = _TYPE.match(parts[0]) if len(parts) == 1 else None
         if match is None or written.rstrip().endswith("]"):
             return ""

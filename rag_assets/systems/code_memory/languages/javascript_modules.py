@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
-_LONG: Final = 200
+_MAX_TYPE_CHARACTERS: Final = 200
 """Maximum characters of a declared type or a parameter's name; a longer text is cut off."""
 LONGEST_EVIDENCE: Final = 200
 """Maximum characters of the evidence of an import, an export or a request."""
@@ -26,7 +26,7 @@ LONGEST_EVIDENCE: Final = 200
 def get_declared_type(tree: SyntaxTree, node: Node) -> str:
     """Return a declared type as written, in one line; "" if absent."""
     text = tree.get_field_text(node, "type").removeprefix(":")
-    return " ".join(text[: 2 * _LONG].split())[:_LONG]
+    return " ".join(text[: 2 * _MAX_TYPE_CHARACTERS].split())[:_MAX_TYPE_CHARACTERS]
 
 
 def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
@@ -45,7 +45,9 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
         pattern = node.child_by_field_name("pattern") or node
         if pattern.type == "assignment_pattern":
             pattern = pattern.child_by_field_name("left") or pattern
-        name = " ".join(tree.get_node_text(pattern)[:_LONG].split()).removeprefix("...")
+        name = " ".join(tree.get_node_text(pattern)[:_MAX_TYPE_CHARACTERS].split()).removeprefix(
+            "..."
+        )
         yield name, get_declared_type(tree, node)
 
 
@@ -343,7 +345,7 @@ def _iter_exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedN
 _METHODS: Final = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
 _FUNCTIONS: Final = frozenset({"fetch", "$fetch", "ofetch", "useFetch", "useLazyFetch", "axios"})
 _CLIENTS: Final = frozenset({"axios", "$http", "$axios", "ky", "got", "superagent", "http", "api"})
-_CALLED: Final = _FUNCTIONS | {"$http", "$axios", "ky", "got"}
+_CALLABLE_CLIENTS: Final = _FUNCTIONS | {"$http", "$axios", "ky", "got"}
 _MAKERS: Final = frozenset({"create", "extend"})
 _HOLE: Final = "{}"
 _Request: TypeAlias = tuple[str, str]
@@ -399,7 +401,7 @@ class RequestFinder:
             return None
         if function.type == "identifier":
             name = self._tree.get_node_text(function)
-            is_client = name in _CALLED or name in self._base_urls
+            is_client = name in _CALLABLE_CLIENTS or name in self._base_urls
             return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
             verb = self._tree.get_field_text(function, "property")
@@ -414,7 +416,7 @@ class RequestFinder:
         if verb in _METHODS and is_client:
             path = self._find_request_path(arguments[0])
             return None if path is None else (verb.upper(), self._join_base_url(client, path))
-        if verb in _CALLED and client in {"window", "self", "this"}:
+        if verb in _CALLABLE_CLIENTS and client in {"window", "self", "this"}:
             return self._read_function_request(verb, arguments)
         if verb == "request" and is_client:
             return self._read_function_request(client, arguments)

@@ -21,9 +21,9 @@ _MOST_MENTIONS: Final = 8
 """Maximum number of listed lines for a name that is only mentioned."""
 _MOST_NAMES: Final = 20_000
 """Maximum number of names in the index of a file; further names are dropped."""
-_LONGEST_LINE: Final = 2_000
+_MAX_LINE_CHARACTERS: Final = 2_000
 """Maximum characters of a line; the words in a longer line are skipped."""
-_LONGEST_NAME: Final = 120
+_MAX_NAME_CHARACTERS: Final = 120
 """Maximum characters of a name; a longer name is dropped."""
 _NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
 """Matches a word in a comment that looks like a name."""
@@ -86,7 +86,7 @@ def _get_rank_of_use(letter: str) -> int:
 
 
 def _is_indexable(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST_NAME and not any(mark in name for mark in "|\n")
+    return 0 < len(name) <= _MAX_NAME_CHARACTERS and not any(mark in name for mark in "|\n")
 
 
 def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
@@ -124,7 +124,7 @@ def _add_words(
         start, at = at, at + len(line) + 1
         while span < len(comments) and comments[span][1] <= start:
             span += 1
-        if len(line) > _LONGEST_LINE:
+        if len(line) > _MAX_LINE_CHARACTERS:
             continue
         if span < len(comments) and comments[span][0] < at:
             last = span

@@ -30,11 +30,11 @@ _ROLES: Final[Mapping[DefinitionKind, Role]] = {
     "type": "type",
     "constant": "definition",
 }
-_SMALL: Final = frozenset({"constant", "signature"})
+_JOINED_KINDS: Final = frozenset({"constant", "signature"})
 """Kinds of definitions that share a chunk with their neighbours."""
 _TYPES: Final = frozenset({"class", "module", "type"})
 """Kinds of definitions that may have, or be, supertypes."""
-_LONGEST_EVIDENCE: Final = 200
+_MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum characters of evidence before, and after, the start of a supertype."""
 _ATTACHED_LINE: Final = re.compile(
     r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
@@ -46,7 +46,7 @@ _CLOSING_LINES: Final = re.compile(
     r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
 )
 """Matches lines that only close the blocks around a definition; they never form a chunk."""
-_SIGNATURE: Final = 200
+_MAX_SIGNATURE_CHARACTERS: Final = 200
 """Maximum characters of a signature; a longer signature is cut off."""
 
 
@@ -80,9 +80,9 @@ def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Ite
         if end <= start:
             continue
         at, kind = end, definition.kind
-        is_alone = kind not in _SMALL and (kind != "module" or holds)
+        is_alone = kind not in _JOINED_KINDS and (kind != "module" or holds)
         line = text[definition.start : definition.end].partition("\n")[0].strip()
-        signature = line.rstrip("{").rstrip()[:_SIGNATURE]
+        signature = line.rstrip("{").rstrip()[:_MAX_SIGNATURE_CHARACTERS]
         yield Unit(start, end, _ROLES[kind], definition.name, signature, alone=is_alone)
 
 
@@ -139,7 +139,7 @@ def _drop_ended(around: list[TagDefinition], at: int) -> None:
 
 def _get_evidence_span(text: str, at: int) -> tuple[int, int]:
     """Return the span of the line with a supertype, without surrounding white space."""
-    low = max(0, at - _LONGEST_EVIDENCE)
+    low = max(0, at - _MAX_EVIDENCE_CHARACTERS)
     first = text.rfind("\n", low, at) + 1 or low
-    line = text[first : at + _LONGEST_EVIDENCE].partition("\n")[0]
+    line = text[first : at + _MAX_EVIDENCE_CHARACTERS].partition("\n")[0]
     return first + len(line) - len(line.lstrip()), first + len(line.rstrip())

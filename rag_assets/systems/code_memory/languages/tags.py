@@ -138,34 +138,34 @@ SupertypeKind: TypeAlias = Literal["extends", "implements", "uses_trait"]
 
 LONGEST: Final = 1_000_000
 """Maximum characters of a text; the query is not run on a longer text."""
-_SECONDS: Final = 5.0
+_MAX_QUERY_SECONDS: Final = 5.0
 """Processor time after which a query gives up.
 
 Ordinary code takes a tenth of a second for 100,000 characters.
 """
-_WINDOW: Final = 1 << 15
+_WINDOW_BYTES: Final = 1 << 15
 """Bytes of text that a query run covers; the elapsed time is checked after each run."""
 _MOST_CHILDREN: Final = 4_000
-_DEEPEST: Final = 1_000
+_MAX_DEPTH: Final = 1_000
 """Limits of children and depth of nodes with errors; beyond them a query takes quadratic time."""
-_DEEPEST_WINDOW: Final = 2_000
+_MAX_WINDOW_DEPTH: Final = 2_000
 """Maximum number of levels above the first byte of a window; if there are more, the query gives up.
 
 A query visits all these levels again in each window.
 """
-_LINES_OF_ERROR: Final = 3
+_MIN_ERROR_LINES: Final = 3
 """Minimum number of lines of an error in which definitions are searched by their form."""
-_OVERLAP: Final = 1 << 11
+_OVERLAP_BYTES: Final = 1 << 11
 """Bytes by which neighbouring windows overlap, so that no match is lost at a window's edge."""
 _MOST_STATES: Final = 1 << 9
 """Maximum number of unfinished matches of a query; further matches are dropped.
 
 Each node is compared with all unfinished matches, and each level of nesting adds some.
 """
-_LONGEST_NAME: Final = 120
-_LONGEST_QUALIFIER: Final = 300
-_LONGEST_RECEIVER: Final = 300
-_LONGEST_IMPORT: Final = 2_000
+_MAX_NAME_CHARACTERS: Final = 120
+_MAX_QUALIFIER_CHARACTERS: Final = 300
+_MAX_RECEIVER_CHARACTERS: Final = 300
+_MAX_IMPORT_CHARACTERS: Final = 2_000
 """Maximum characters; a longer name is dropped, a longer qualifier, receiver or import cut off."""
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
@@ -333,7 +333,7 @@ def _is_shapeless(root: Node) -> bool:
     todo = [(root, 0)] if root.has_error else []
     while todo:
         node, depth = todo.pop()
-        if node.child_count > _MOST_CHILDREN or depth > _DEEPEST:
+        if node.child_count > _MOST_CHILDREN or depth > _MAX_DEPTH:
             return True
         todo += ((child, depth + 1) for child in node.children if child.has_error)
     return False
@@ -348,13 +348,13 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     from tree_sitter import QueryCursor
 
     cursor = QueryCursor(load_query(grammar), match_limit=_MOST_STATES)
-    last = thread_time() + _SECONDS
+    last = thread_time() + _MAX_QUERY_SECONDS
     matches: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte
-    for start in range(0, max(size, 1), _WINDOW):
-        if _compute_depth(tree.root, start) > _DEEPEST_WINDOW:
+    for start in range(0, max(size, 1), _WINDOW_BYTES):
+        if _compute_depth(tree.root, start) > _MAX_WINDOW_DEPTH:
             return None
-        cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
+        cursor.set_byte_range(start, min(start + _WINDOW_BYTES + _OVERLAP_BYTES, size))
         matches += (captures for _, captures in cursor.matches(tree.root))
         if thread_time() > last:
             return None
@@ -391,7 +391,7 @@ def _find_definitions_in_errors(
             place = match.start(kind), match.end(kind)
             line += tree.text.count("\n", counted, place[0])
             counted = place[0]
-            if line not in known_lines and len(name) <= _LONGEST_NAME:
+            if line not in known_lines and len(name) <= _MAX_NAME_CHARACTERS:
                 body = tree.text[match.start() : last].rstrip()
                 lines = line, line + tree.text.count("\n", place[0], match.start() + len(body))
                 definitions[place[0]] = _FoundDefinition(
@@ -406,7 +406,7 @@ def _list_large_errors(tree: SyntaxTree) -> list[tuple[int, int]]:
     todo = [tree.root]
     while todo:
         node = todo.pop()
-        if node.type == "ERROR" and node.end_point.row - node.start_point.row >= _LINES_OF_ERROR:
+        if node.type == "ERROR" and node.end_point.row - node.start_point.row >= _MIN_ERROR_LINES:
             errors.append((tree.start(node), tree.end(node)))
         elif node.has_error:
             todo += reversed(node.children)
@@ -426,7 +426,7 @@ def _read_definition(
     ):
         return None
     if owner := captures.get("owner"):
-        name = f"{_get_end_of_text(tree, owner[0])[:_LONGEST_NAME]}::{name}"
+        name = f"{_get_end_of_text(tree, owner[0])[:_MAX_NAME_CHARACTERS]}::{name}"
     last = (captures.get("end") or [node])[-1]
     return _FoundDefinition(
         *(tree.start(node), tree.end(last), node.start_point.row + 1, _get_last_line_number(last)),
@@ -446,7 +446,7 @@ def _normalize_name(written: str, language: TagLanguage) -> str:
     if language.separators:
         marks = "|".join(map(re.escape, ("::", *language.separators)))
         name = "::".join(part for part in re.split(marks, name) if part) or name
-    return name if 0 < len(name) <= _LONGEST_NAME and "|" not in name else ""
+    return name if 0 < len(name) <= _MAX_NAME_CHARACTERS and "|" not in name else ""
 
 
 def _read_references(
@@ -460,12 +460,14 @@ def _read_references(
         name = (
             _get_end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
         )
-        if 0 < len(name) <= _LONGEST_NAME and not any(character in name for character in "|\n "):
+        if 0 < len(name) <= _MAX_NAME_CHARACTERS and not any(
+            character in name for character in "|\n "
+        ):
             line = name_node.start_point.row + 1
             yield tree.start(name_node), TagReference(reference_kind, name, line, receiver)
     if reference_kind == "import" and not captures.get("name"):
         start = tree.start(node)
-        written = tree.text[start : min(tree.end(node), start + _LONGEST_IMPORT)]
+        written = tree.text[start : min(tree.end(node), start + _MAX_IMPORT_CHARACTERS)]
         for match in re.finditer(r"[\w-]*\w", written):
             if len(match[0]) > 1 and match[0] not in _IMPORT_WORDS:
                 line = node.start_point.row + 1 + written.count("\n", 0, match.start())
@@ -475,7 +477,9 @@ def _read_references(
 def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLanguage) -> TagSupertype:
     supertype_kind: SupertypeKind = kind  # type: ignore[assignment]
     start, end = tree.start(node), tree.end(node)
-    written = _TYPE_ARGUMENTS.split(tree.text[start : min(end, start + _LONGEST_RECEIVER)])[0]
+    written = _TYPE_ARGUMENTS.split(tree.text[start : min(end, start + _MAX_RECEIVER_CHARACTERS)])[
+        0
+    ]
     return TagSupertype(supertype_kind, _normalize_name(written, language), start, end)
 
 
@@ -485,7 +489,7 @@ def _get_end_of_text(tree: SyntaxTree, node: Node) -> str:
     Reading the whole text of each nested node would take quadratic time.
     """
     end = tree.end(node)
-    return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
+    return tree.text[max(tree.start(node), end - _MAX_RECEIVER_CHARACTERS) : end]
 
 
 def _get_receiver_name(written: str) -> str:
@@ -500,7 +504,7 @@ def _get_receiver_name(written: str) -> str:
     match = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
     if match is None:
         return ""
-    return "self" if match[1] in _SELF else match[1][:_LONGEST_NAME]
+    return "self" if match[1] in _SELF else match[1][:_MAX_NAME_CHARACTERS]
 
 
 def _add_references(
@@ -562,7 +566,9 @@ def _qualify_definitions(definitions: Iterable[_FoundDefinition]) -> tuple[TagDe
         above.append(
             _EnclosingDefinitions(
                 min(definition.end, around.end) if above else definition.end,
-                name[:_LONGEST_QUALIFIER] if definition.kind in _CONTAINERS else around.qualifier,
+                name[:_MAX_QUALIFIER_CHARACTERS]
+                if definition.kind in _CONTAINERS
+                else around.qualifier,
                 around.is_local or definition.kind in _BODIES,
                 around.in_type or definition.kind in {"class", "scope"},
             )

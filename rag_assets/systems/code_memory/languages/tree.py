@@ -27,14 +27,14 @@ Node: TypeAlias = "tree_sitter.Node"
 _PARSE_SECONDS: Final = 10.0
 """Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
 
-_SLICE: Final = 1 << 8
+_SLICE_BYTES: Final = 1 << 8
 """Number of bytes that a parser reads at once.
 
 tree-sitter 0.26 never releases the slices that it gets, and reads them again while it recovers from
 errors: a million slices of 4 KiB for 50 KiB of damaged Lua. So slices are short, and each is made
 once.
 """
-_LINE: Final = 200
+_MAX_SHORT_TEXT_CHARACTERS: Final = 200
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
@@ -105,7 +105,7 @@ class SyntaxTree:
 
     def get_short_text(self, node: Node | None) -> str:
         """Return the first 200 characters of a node in one line; "" for None."""
-        return " ".join(self.get_node_text(node)[:_LINE].split())
+        return " ".join(self.get_node_text(node)[:_MAX_SHORT_TEXT_CHARACTERS].split())
 
     def build_fact(
         self,
@@ -220,7 +220,7 @@ def _parse_within_limit(
 
     def read(at: int, _: object) -> bytes:
         if (part := slices.get(at)) is None:
-            part = slices[at] = data[at : at + _SLICE]
+            part = slices[at] = data[at : at + _SLICE_BYTES]
         return part
 
     try:

@@ -47,7 +47,7 @@ SUBJECT: Final = "subject"
 CONSTANT: Final = "constant"
 """Key of a fact value: the constant in another class that holds the ability."""
 
-_OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
+_RESOURCE_GATE_ABILITIES: Final = ("viewAny", "view", "create", "update", "delete")
 """Abilities that `Gate::resource` defines."""
 
 _PAIR: Final = 2
@@ -121,7 +121,11 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
         yield "defines_ability", {"ability": name, "answers": _find_deciding_method(action)}
     elif isinstance(action, str):
         stated = source.read_value(call.get_argument(2))
-        methods = stated if isinstance(stated, dict) else {name: name for name in _OF_GATES}
+        methods = (
+            stated
+            if isinstance(stated, dict)
+            else {name: name for name in _RESOURCE_GATE_ABILITIES}
+        )
         for ability, method in methods.items():
             if isinstance(method, str):
                 answers = f"{action}::{method}"
@@ -219,18 +223,18 @@ class Policies:
 
 
 _MIDDLEWARE: Final = "Illuminate\\Routing\\Controllers\\Middleware"
-_NAMING: Final = frozenset(
+_NAMING_METHODS: Final = frozenset(
     {"aliasmiddleware", "middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
 )
 """Methods of the router, in lower case, that name middleware."""
 
-_CONFIGURING: Final = frozenset({"group", "appendtogroup", "prependtogroup"})
+_CONFIGURING_METHODS: Final = frozenset({"group", "appendtogroup", "prependtogroup"})
 _GROUPS: Final = frozenset({"web", "api"})
 _CONFIGURATION: Final = "$middleware"
 """Variable of Laravel 11 and later in which applications configure their middleware."""
 
-_WITHOUT_KERNEL: Final = 11
-_STATING: Final = frozenset({"member_call_expression"})
+_FIRST_VERSION_WITHOUT_KERNEL: Final = 11
+_MEMBER_CALL_NODES: Final = frozenset({"member_call_expression"})
 _RETURNS: Final = frozenset({"return_statement"})
 _LISTS: Final = frozenset({"array_element_initializer"})
 
@@ -273,7 +277,9 @@ def _find_guarded_methods(
 def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield the middleware that a constructor adds: `$this->middleware('auth')->only('store')`."""
     read_nodes: set[int] = set()
-    for node in source.tree.find_nodes(_STATING, method.body) if method.body is not None else ():
+    for node in (
+        source.tree.find_nodes(_MEMBER_CALL_NODES, method.body) if method.body is not None else ()
+    ):
         chain = None if node.id in read_nodes else source.parse_chain(node)
         if chain is None:
             continue
@@ -353,7 +359,7 @@ def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Stateme
     elif on_configuration and name in _GROUPS:
         alias = name
         added = [call.get_argument(at, kind) for at, kind in enumerate(("append", "prepend"))]
-    elif name in _NAMING or (on_configuration and name in _CONFIGURING):
+    elif name in _NAMING_METHODS or (on_configuration and name in _CONFIGURING_METHODS):
         alias, added = source.read_value(call.get_argument(0)), [call.get_argument(1)]
     if isinstance(alias, str):
         for node in added:
@@ -374,7 +380,7 @@ def resolve_middleware(
         version: major version of Laravel; since version 11, Laravel defines default names.
     """
     defaults: Mapping[str, list[str]] = {}
-    if version is not None and version >= _WITHOUT_KERNEL:
+    if version is not None and version >= _FIRST_VERSION_WITHOUT_KERNEL:
         text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
         defaults = tomllib.loads(text)["names"]
     entries = {name: list(defaults[name]) for name in _GROUPS & defaults.keys()}

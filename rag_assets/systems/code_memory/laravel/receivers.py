@@ -53,12 +53,12 @@ def find_result_form(form: Form, name: str) -> Form | None:
     return "query" if form == "query" or is_begun else None
 
 
-_ROUNDS: Final = 6
+_MAX_ROUNDS: Final = 6
 """Maximum number of rounds, which limits chains of functions that return each other's results."""
 
 _MOST_VALUES: Final = 6
 _SCOPE: Final = "scope"
-_TO_ONE: Final = frozenset({"belongsTo", "hasOne", "hasOneThrough", "morphOne"})
+_SINGLE_RELATIONS: Final = frozenset({"belongsTo", "hasOne", "hasOneThrough", "morphOne"})
 _AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
 _USUAL_USERS: Final = ("App\\Models\\User", "App\\User")
 
@@ -108,7 +108,7 @@ class Receivers:
                     self._functions.setdefault(fact.symbol, returns)
         self._user = self._find_signed_in_class()
         self._results: Mapping[str, frozenset[Receiver]] = {}
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             results = {name: self._resolve_all(name, listed) for name, listed in origins_of.items()}
             if results == self._results:
                 break
@@ -196,7 +196,7 @@ class Receivers:
         relation = self._find_relation(receiver, name)
         if relation is None or receiver.form != "one":
             return frozenset()
-        form: Form = "one" if relation.kind in _TO_ONE else "many"
+        form: Form = "one" if relation.kind in _SINGLE_RELATIONS else "many"
         return frozenset({Receiver(relation.related, form, is_aside=True)})
 
     def _list_results(self, receiver: Receiver, name: str, method: Fact) -> frozenset[Receiver]:

@@ -108,7 +108,7 @@ class _Enclosing:
 
 _FACADES: Final = "Illuminate\\Support\\Facades\\"
 _DISPATCHES: Final = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
-_OF_CLASS: Final = _DISPATCHES | {"dispatchif", "dispatchunless"}
+_CLASS_DISPATCHES: Final = _DISPATCHES | {"dispatchif", "dispatchunless"}
 _BINDS: Final = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
 _KERNEL: Final = frozenset(
     {"middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases"}
@@ -201,16 +201,16 @@ def _iter_statements_of_call(
     if chain.static:
         owner = source.resolve_class_name(chain.root, call.node)
         facade = owner.removeprefix(_FACADES)
-        readers = _BY_FACADE if first else _BY_RESULT_OF_FACADE
+        readers = _FACADE_READERS if first else _FACADE_RESULT_READERS
         if facade in readers:
             yield from readers[facade].get(name, _read_nothing)(source, call)
-        elif first and name in _OF_CLASS:
+        elif first and name in _CLASS_DISPATCHES:
             yield "dispatches", {"name": owner}
         elif first and name == "observe":
             for observer in list_strings(source, call.get_argument(0)):
                 yield "observes", {"model": owner, "observer": observer}
     elif not chain.root and first:
-        yield from _BY_FUNCTION.get(name.rpartition("\\")[2], _read_nothing)(source, call)
+        yield from _FUNCTION_READERS.get(name.rpartition("\\")[2], _read_nothing)(source, call)
     else:
         yield from _find_member_reader(name, chain.root)(source, call)
 
@@ -286,7 +286,7 @@ def _iter_key_statements(kind: str, source: PhpSource, call: Call) -> Iterator[_
 
 
 _config_statements: Final = partial(_iter_key_statements, "configured_by")
-_BY_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
+_FACADE_READERS: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "Event": {"listen": _iter_listener_statements, "dispatch": _iter_dispatch_statements},
     "Bus": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _iter_dispatch_statements),
     "Queue": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _iter_dispatch_statements),
@@ -302,14 +302,14 @@ _BY_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
     ),
 }
 """Functions that read a call on a facade, by its name in lower case."""
-_BY_RESULT_OF_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
+_FACADE_RESULT_READERS: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "Gate": dict.fromkeys(GATE_CHECKS, read_checks),
     "Auth": dict.fromkeys(CHECKS, read_checks),
     "Request": dict.fromkeys(CHECKS, read_checks),
 }
 """Functions that read later calls of such a chain: `Auth::user()->can()`,
 `Gate::forUser()->allows()`."""
-_BY_FUNCTION: Final[Mapping[str, _Reader]] = {
+_FUNCTION_READERS: Final[Mapping[str, _Reader]] = {
     **dict.fromkeys(("event", "broadcast", *_DISPATCHES), _iter_dispatch_statements),
     "config": _config_statements,
     "env": partial(_iter_key_statements, "reads_env"),

@@ -18,12 +18,12 @@ from rag_assets.systems.code_memory.outlines import format_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node
 from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 
-_MOST_IN_A_COLUMN: Final = 14
-_COLUMN: Final = 270
-_ROW: Final = 56
-_BOX: Final = (220, 42)
-_MARGIN: Final = 10
-_LONGEST_LABEL: Final = 30
+_MAX_COLUMN_BOXES: Final = 14
+_COLUMN_PIXELS: Final = 270
+_ROW_PIXELS: Final = 56
+_BOX_PIXELS: Final = (220, 42)
+_MARGIN_PIXELS: Final = 10
+_MAX_LABEL_CHARACTERS: Final = 30
 
 
 class PictureBox(NamedTuple):
@@ -73,25 +73,31 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
     distinct = {node.name: node for node in walk.nodes}
     for node in distinct.values():
         columns.setdefault(steps.get(node.name, 0), []).append(node)
-    shown = {step: nodes[:_MOST_IN_A_COLUMN] for step, nodes in columns.items()}
+    shown = {step: nodes[:_MAX_COLUMN_BOXES] for step, nodes in columns.items()}
     tallest = max((len(nodes) for nodes in shown.values()), default=0)
     lowest = min(shown, default=0)
     boxes: dict[str, PictureBox] = {}
     for step, nodes in shown.items():
-        top = (tallest - len(nodes)) * _ROW // 2 + _MARGIN
+        top = (tallest - len(nodes)) * _ROW_PIXELS // 2 + _MARGIN_PIXELS
         for row, node in enumerate(nodes):
             facts = node.source_type.replace("_", " "), kinds.get(node.name)
             about = " · ".join(filter(None, facts))
             boxes[node.name] = PictureBox(
                 *(node.name, _shorten_name(format_name(node.name)), about),
-                *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
+                *(
+                    (step - lowest) * _COLUMN_PIXELS + _MARGIN_PIXELS,
+                    top + row * _ROW_PIXELS,
+                    *_BOX_PIXELS,
+                ),
                 first=node.name in roots,
             )
     return Picture(
         boxes=tuple(boxes.values()),
         lines=tuple(_draw_lines(walk, boxes)),
-        width=(max(shown, default=0) - lowest) * _COLUMN + _BOX[0] + 2 * _MARGIN,
-        height=max(1, tallest) * _ROW + _MARGIN,
+        width=(max(shown, default=0) - lowest) * _COLUMN_PIXELS
+        + _BOX_PIXELS[0]
+        + 2 * _MARGIN_PIXELS,
+        height=max(1, tallest) * _ROW_PIXELS + _MARGIN_PIXELS,
         left_out=len(distinct) - len(boxes),
     )
 
@@ -137,10 +143,12 @@ def _draw_lines(walk: WalkResult, boxes: Mapping[str, PictureBox]) -> Iterator[P
 
 def _shorten_name(name: str) -> str:
     """Return the end of a long name: the end says more than the start."""
-    return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
+    return (
+        name if len(name) <= _MAX_LABEL_CHARACTERS else f"…{name[1 - _MAX_PARAMETER_CHARACTERS :]}"
+    )
 
 
-_LONGEST: Final = 1_000
+_MAX_PARAMETER_CHARACTERS: Final = 1_000
 _MOST_STEPS: Final = 3
 _DIRECTIONS: Final[dict[str, Direction]] = {"both": "both", "in": "in", "out": "out"}
 _FILE: Final = "file:"
@@ -216,7 +224,7 @@ def _build_caller(visit: Visit) -> Caller:
     return Caller(principals=visit.session.principals, name=visit.session.name)
 
 
-def _read_parameter(visit: Visit, name: str, most: int = _LONGEST) -> str:
+def _read_parameter(visit: Visit, name: str, most: int = _MAX_PARAMETER_CHARACTERS) -> str:
     """Return a query parameter without NUL characters, cut to `most` characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 

@@ -81,7 +81,7 @@ from rag_assets.tenants.model import Tenant
 if TYPE_CHECKING:
     from rag_assets.pipeline.slices import SliceWork
 
-_BATCH: Final = 500
+_BATCH_TEXTS: Final = 500
 """Number of texts that are compared, or read from the lake, together."""
 
 
@@ -135,7 +135,7 @@ def compare_relations(
     code = get_code_catalog(ctx.catalog)
     compared = 0
     altered: list[str] = []
-    for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hash_range), _BATCH):
+    for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hash_range), _BATCH_TEXTS):
         compared += len(batch)
         wrong = _find_differing_relations(
             ctx, {text.chunk_set_key: text.media_type for text in batch}
@@ -361,7 +361,7 @@ def _read_parsed_texts(
     keys = {document.document_id: ctx.parse_key(document) for document in documents_by_id}
     return {
         id_: rows[keys[id_]].parsed
-        for batch in batched(keys, _BATCH)
+        for batch in batched(keys, _BATCH_TEXTS)
         if (rows := ctx.lake.parsed({keys[id_] for id_ in batch}))
         for id_ in batch
         if keys[id_] in rows

@@ -132,8 +132,8 @@ def _compute_mark_key(tenant: Tenant, fingerprint: Fingerprint) -> str:
     return compute_key("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
 
 
-_BATCH = 2_000
-_STYLES: Mapping[str, NameStyle] = {
+_BATCH_TEXTS = 2_000
+_NAME_STYLES: Mapping[str, NameStyle] = {
     "php": "qualified",
     "python": "python",
     "java": "java",
@@ -312,7 +312,9 @@ def build_relations_of_texts(
     languages = {key: _get_language_of_type(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.read_definition_hashes(languages)
     return {
-        key: build_relations(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
+        key: build_relations(
+            facts, hashes.get(key, {}), names=_NAME_STYLES.get(languages[key], "none")
+        )
         for key, facts in ctx.lake.facts(languages).items()
     }
 
@@ -381,7 +383,7 @@ def _read_facts(
     for document in documents:
         by_text.setdefault(document.chunk_set_key, []).append(document)
     # The lake sorts its rows by these keys, so a batch in order is read from few row groups.
-    for batch in batched(sorted(by_text), _BATCH):
+    for batch in batched(sorted(by_text), _BATCH_TEXTS):
         with _pause_collector():
             facts_by_key = ctx.lake.facts(batch, wants_kind)
         for key in batch:

@@ -40,7 +40,7 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
     Args:
         names: how names in the file are qualified.
     """
-    find_style_reexports = _BY_STYLE.get(names)
+    find_style_reexports = _READERS.get(names)
     for fact, name, target in () if find_style_reexports is None else find_style_reexports(facts):
         if name and target and not target.startswith(PACKAGE):
             yield fact, HANDED + OWN + name, HANDED + target
@@ -110,7 +110,7 @@ def _find_rust_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
                 yield fact, str(local), spell_rust_path(f"{path}::*" if local == ALL else str(path))
 
 
-_BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
+_READERS: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
     "python": _find_python_reexports,
     "javascript": _find_javascript_reexports,
     "rust": _find_rust_reexports,

@@ -35,12 +35,12 @@ _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
 _MOST_WORDS: Final = 12
 _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
-_LONGEST_NAME: Final = 100
-_PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
+_MAX_NAME_CHARACTERS: Final = 100
+_REMOVED_CHARACTERS: Final = re.compile(r"[^A-Za-z_/{}]+")
 """Characters that are removed before names are compared, also digits: they are rarely misspelt."""
-_LOOKED_AT: Final = 500
-_SHOWN: Final = 5
-_UNKNOWN: Final = (
+_MAX_COMPARED_NAMES: Final = 500
+_MAX_SHOWN_NAMES: Final = 5
+_CLARIFICATION_TEXT: Final = (
     "Nothing in this project that I may read is near this question. Which file, class, route or"
     " table is it about?"
 )
@@ -50,7 +50,7 @@ def build_clarification(view: RelationView, query: str, *, first: str = "") -> C
     """Ask the user about definitions with similar names; the prefix `first` goes first."""
     names = find_nearest_names(view, query, first=first)
     if not names:
-        return Clarification(_UNKNOWN)
+        return Clarification(_CLARIFICATION_TEXT)
     listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
     question = f"Nothing in this project is near this question. Is it about {listed}?"
     return Clarification(question, tuple(names))
@@ -59,7 +59,7 @@ def build_clarification(view: RelationView, query: str, *, first: str = "") -> C
 def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> list[str]:
     """Return the names of definitions most similar to a question or a name, nearest first."""
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
-    whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
+    whole = "" if len(query) > _MAX_NAME_CHARACTERS else _REMOVED_CHARACTERS.sub("", query).lower()
     is_name = bool(whole) and (
         bool(first) or not any(character.isspace() for character in query.strip())
     )
@@ -68,7 +68,7 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
         like = [
             definition.name
             for stems in tried
-            for definition in view.find_by_parts(stems, _LOOKED_AT)
+            for definition in view.find_by_parts(stems, _MAX_COMPARED_NAMES)
         ]
         if preferred := [name for name in like if name.startswith(first)]:
             like = preferred
@@ -77,7 +77,7 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
     compared_words = [whole] if is_name else words
     return sorted(
         candidates, key=lambda name: (-_rate_similarity(candidates[name], compared_words), name)
-    )[:_SHOWN]
+    )[:_MAX_SHOWN_NAMES]
 
 
 def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
@@ -102,7 +102,7 @@ def _shorten_name(name: str) -> str:
 
 def _rate_similarity(name: str, words: list[str]) -> float:
     """Return the similarity of a name to the most similar of several words, from 0 to 1."""
-    bare = _PLAIN.sub("", name)
+    bare = _REMOVED_CHARACTERS.sub("", name)
     return max(SequenceMatcher(None, word, bare).ratio() for word in words)
 
 
@@ -112,7 +112,7 @@ _SYMBOL: Final = re.compile(
 )
 """Matches names that do not occur in prose: qualified, in camel case, or in snake case."""
 _MOST_NAMES: Final = 4
-_ENTRIES_LOOKED_AT: Final = 10
+_MAX_READ_ENTRIES: Final = 10
 """Maximum entries read per part of a name; some may belong to documents the caller may not read."""
 _TABLE_FIELD: Final = "table_name"
 _NAME_FIELDS: Final = ("route_name", "controller_class", _TABLE_FIELD)
@@ -185,7 +185,7 @@ async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, n
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
         progress.owner,
-        [RankingRequest(part, _ENTRIES_LOOKED_AT, readable) for part in parts],
+        [RankingRequest(part, _MAX_READ_ENTRIES, readable) for part in parts],
     )
     wanted = [Ranking("words", ranking) for ranking in rankings]
     confirmed = await VerifyStep(services).confirm(progress, wanted)

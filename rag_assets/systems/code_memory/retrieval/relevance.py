@@ -121,10 +121,10 @@ def _divide_share(count: float) -> float:
     return 1 / (1 + math.log2(max(1.0, count)))
 
 
-_CROWD: Final = 30
+_CROWD_RELATIONS: Final = 30
 """Number of relations above which a node passes on less relevance."""
-_SHARED: Final = (PACKAGE, ENV, MIDDLEWARE)
-_SHARED_CROWD: Final = 2
+_SHARED_PREFIXES: Final = (PACKAGE, ENV, MIDDLEWARE)
+_SHARED_CROWD_RELATIONS: Final = 2
 _MIN_SHARE: Final = 0.01
 """Minimum share to pass on along a relation, however relevant the node is."""
 
@@ -175,9 +175,9 @@ def compute_specificity(name: str, neighbourhood: Neighbourhood) -> float:
     factor is inversely proportional to their number.
     """
     size = max(1, neighbourhood.size)
-    if name.startswith(_SHARED):
-        return min(1.0, _SHARED_CROWD / size)
-    return math.sqrt(min(1.0, _CROWD / size))
+    if name.startswith(_SHARED_PREFIXES):
+        return min(1.0, _SHARED_CROWD_RELATIONS / size)
+    return math.sqrt(min(1.0, _CROWD_RELATIONS / size))
 
 
 _NodeAndFile: TypeAlias = tuple[NodeKey, NodeKey | None]
@@ -337,9 +337,9 @@ def _get_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relat
 
 _WANTED_FACTOR: Final = 2.5
 """Factor for nodes of a type that a question with names asks for."""
-_MIN_REACHED: Final = 0.04
+_MIN_REACHED_RELEVANCE: Final = 0.04
 """Minimum relevance of a node that is reached from names."""
-_MIN_FOLLOWED: Final = 0.12
+_MIN_FOLLOWED_RELEVANCE: Final = 0.12
 """Minimum relevance of a node whose relations are followed from names."""
 _MOST_FOLLOWED_FROM_NAMES: Final = 20
 """Maximum number of nodes whose relations are followed in each step from names."""
@@ -347,7 +347,7 @@ _MOST_FOLLOWED_FROM_RESULTS: Final = (20, 15, 10)
 """Maximum number of nodes whose relations are followed in each step from search results."""
 _KEPT_SHARE: Final = 0.9
 """Share of relevance that a step from search results keeps."""
-_MIN_PASSED: Final = 0.05
+_MIN_PASSED_RELEVANCE: Final = 0.05
 """Minimum relevance to pass on from search results."""
 
 
@@ -458,7 +458,7 @@ class _Spread:
 class _SpreadFromNames(_Spread):
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
         """Follow the relations of the most relevant nodes in `frontier`; return the new nodes."""
-        strong = [key for key in frontier if self.scores[key] >= _MIN_FOLLOWED]
+        strong = [key for key in frontier if self.scores[key] >= _MIN_FOLLOWED_RELEVANCE]
         best = sorted(strong, key=lambda key: -self.scores[key])[:_MOST_FOLLOWED_FROM_NAMES]
         if not best:
             return []
@@ -488,7 +488,7 @@ class _SpreadFromNames(_Spread):
     ) -> list[NodeKey]:
         room = MOST_NODES - len(self.scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
-        kept = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED]
+        kept = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED_RELEVANCE]
         for key in kept:
             self.scores[key] = new[key]
             self.nodes[key] = new_nodes[key]
@@ -538,7 +538,7 @@ class _SpreadFromResults(_Spread):
             passed = _KEPT_SHARE * values[key] * factor
             for neighbour in neighbourhoods[key].neighbours:
                 gain = passed * neighbour.share
-                if gain < _MIN_PASSED:
+                if gain < _MIN_PASSED_RELEVANCE:
                     break
                 # Edges of a followed file count for its definition.
                 end = files.get(neighbour.key, neighbour.key)

@@ -52,12 +52,12 @@ _RELATIONS: Final[Mapping[UseKind, str]] = {
 }
 """The name of the relation for each kind of use."""
 _ORDER: Final = [*_RELATIONS]
-_MENTIONS: Final = frozenset({"mention", "comment"})
+_MENTION_KINDS: Final = frozenset({"mention", "comment"})
 _CONFIDENCE: Final = {"name": 0.8, "scip": 1.0}
 """Confidence of certain uses, by `how` of their relation."""
 BY_INDEX: Final = EVIDENCE_NAMES["scip"]
 """Why a use is certain if a SCIP index resolves the name at its place."""
-_WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
+_RARE_NAME: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
 """Matches names that rarely occur in libraries too: names of several words, and names of types."""
 
 
@@ -246,7 +246,7 @@ class _UseResolver:
         language = file.language
         is_program = language in load_tag_languages() or language in {"vue", "svelte"}
         is_foreign = is_program and get_language_family(language) != target.family
-        if is_foreign and place.kind not in _MENTIONS:
+        if is_foreign and place.kind not in _MENTION_KINDS:
             return None
         first, last = target.node.line_start or 0, target.node.line_end or 0
         if row.uri == target.node.uri and first <= place.line <= last:
@@ -259,7 +259,7 @@ class _UseResolver:
         candidates = self._candidates[row.source, target.family, target.name]
         within = _find_innermost(self._symbols[row.uri], place.line)
         is_in_namesake = within is not None and _get_last_part(within.name, row.uri) == target.name
-        if is_in_namesake and place.kind in _MENTIONS and not place.receiver:
+        if is_in_namesake and place.kind in _MENTION_KINDS and not place.receiver:
             return None  # The place is in the first line of another definition with this name.
         why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
         why = BY_INDEX if exact else why
@@ -279,8 +279,10 @@ class _UseResolver:
         """Return why a place is a certain use of a definition; "" if it is not certain."""
         if within is not None and self._is_repeated(target, place, within):
             return "repeated call"
-        is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
-        if place.kind in _MENTIONS and not (is_mention and file.language in load_tag_languages()):
+        is_mention = place.kind == "mention" and _RARE_NAME.search(target.name) is not None
+        if place.kind in _MENTION_KINDS and not (
+            is_mention and file.language in load_tag_languages()
+        ):
             return ""
         if self._is_named_after_class(place, target, file):
             return "receiver"
@@ -296,7 +298,7 @@ class _UseResolver:
         self, target: _Target, file: _FileUses, place: NameUse, candidates: Collection[str]
     ) -> str:
         """Return why a name can only mean this definition; "" if it may mean another one."""
-        if place.receiver and _WORDS.search(target.name) is None:
+        if place.receiver and _RARE_NAME.search(target.name) is None:
             return ""
         if not candidates or candidates == {target.node.name}:
             return "only definition"
@@ -415,7 +417,7 @@ class _UseResolver:
         owner, receiver = _get_owner(use.target), fold_name(use.receiver)
         folded = fold_name(owner)
         is_alike = bool(receiver and owner) and (receiver in folded or folded in receiver)
-        return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
+        return int(use.kind in _MENTION_KINDS), int(not is_alike), _ORDER.index(use.kind)
 
 
 def find_uses_of_word(view: RelationView, name: str) -> FoundUses:

@@ -47,7 +47,7 @@ _KINDS_ADDED: Final = {
 }
 """Kinds of relations that unresolved statements about routes, or about tables, may add."""
 
-_TYPES: Final = {
+_END_TYPES: Final = {
     ROUTES: frozenset(
         {"route", "controller", "controller_method", "middleware", "policy", "api_endpoint"}
     ),
@@ -55,11 +55,11 @@ _TYPES: Final = {
 }
 """Types of nodes at either end of the relations that such a statement may add."""
 
-_STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
+_STATING_TYPES: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
 """Types of nodes at the source of the relations that such a statement may add."""
 
-_MOST_LISTED: Final = 3
-_LONGEST_REASON: Final = 120
+_MAX_LISTED_REASONS: Final = 3
+_MAX_REASON_CHARACTERS: Final = 120
 _FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
 
 
@@ -105,7 +105,7 @@ def describe_unresolved(
     if not relevant:
         return None
     lines = [
-        f"{uri}:{statement.line} {statement.reason[:_LONGEST_REASON]}".rstrip()
+        f"{uri}:{statement.line} {statement.reason[:_MAX_REASON_CHARACTERS]}".rstrip()
         for uri, statement in relevant
     ]
     return (
@@ -166,7 +166,7 @@ def _may_add_relations(
         return False
     if not nodes:
         return about == _choose_topic(question.name)
-    types = (_STATING if question.direction == "out" else _TYPES)[about]
+    types = (_STATING_TYPES if question.direction == "out" else _END_TYPES)[about]
     return any(node.source_type in types for node in own)
 
 
@@ -186,8 +186,8 @@ def _choose_topic(name: str) -> str:
 
 
 def _join_first(lines: Sequence[str]) -> str:
-    more = len(lines) - _MOST_LISTED
-    return "; ".join(lines[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(lines) - _MAX_LISTED_REASONS
+    return "; ".join(lines[:_MAX_LISTED_REASONS]) + (f" and {more:,} more" if more > 0 else "")
 
 
 MOST_STEPS = 8

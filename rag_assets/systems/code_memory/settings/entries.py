@@ -49,7 +49,7 @@ ReadEntries: TypeAlias = tuple[tuple[SettingsEntry, ...], bool]
 _PARSE_SECONDS: Final = 3.0
 """Maximum parse time of one file; a usual file of 1 MiB takes a tenth of a second."""
 
-_DAMAGED_TOKENS: Final = 100_000
+_MAX_DAMAGED_TOKENS: Final = 100_000
 """Maximum number of tokens in a damaged part of a text; a longer part yields no entries."""
 
 
@@ -194,7 +194,7 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
     The grammar reads an unclosed object as a sequence of tokens and pairs.
     """
     children: list[tuple[Node, Path]] = []
-    if error.child_count > _DAMAGED_TOKENS:
+    if error.child_count > _MAX_DAMAGED_TOKENS:
         return children
     paths, name, outermost = [base], ITEM, True
     for child in error.children:
@@ -288,13 +288,13 @@ def read_ini_entries(text: str) -> ReadEntries:
     return _sort_entries(entries.closed), whole
 
 
-_YAML_DEPTH: Final = 200
+_MAX_YAML_DEPTH: Final = 200
 """Nesting depth at which reading stops; libyaml takes quadratic time for nested brackets."""
-_YAML_RESTARTS: Final = 20
+_MAX_YAML_RESTARTS: Final = 20
 """Maximum number of times that reading restarts after a damaged position in one file."""
-_YAML_MENDS: Final = 20
+_MAX_YAML_MENDS: Final = 20
 """Maximum number of damaged lines that are masked in one file to read the text around them."""
-_YAML_REREAD: Final = 300_000
+_MAX_YAML_REREAD_CHARACTERS: Final = 300_000
 """Maximum number of characters that are read again because lines were masked."""
 
 _UNREADABLE: Final = re.compile(
@@ -324,13 +324,15 @@ def read_yaml_entries(text: str) -> ReadEntries:
     entries: list[SettingsEntry] = []
     at, whole = int(text.startswith("\ufeff")), True
     restarts, mends, reread = 0, 0, 0
-    while restarts < _YAML_RESTARTS:
+    while restarts < _MAX_YAML_RESTARTS:
         reader = _YamlEventReader(text, masked, at, is_masked=is_masked)
         damaged = reader.read()
         whole = whole and damaged is None
-        if damaged is not None and mends < _YAML_MENDS:
+        if damaged is not None and mends < _MAX_YAML_MENDS:
             mends, reread = mends + 1, reread + damaged - at
-            mended = _mask_damage(masked, damaged) if reread <= _YAML_REREAD else masked
+            mended = (
+                _mask_damage(masked, damaged) if reread <= _MAX_YAML_REREAD_CHARACTERS else masked
+            )
             if mended != masked:
                 masked = mended
                 continue
@@ -384,7 +386,7 @@ class _YamlEventReader:
         try:
             for event in yaml.parse(self._masked[self._base :], Loader=yaml.CSafeLoader):
                 self._handle_event(event)
-                if len(self._open) > _YAML_DEPTH:
+                if len(self._open) > _MAX_YAML_DEPTH:
                     return len(self._text)
         except yaml.MarkedYAMLError as error:
             is_tab = "tab" in (error.problem or "")

@@ -67,7 +67,7 @@ DEFAULT_MAX_BYTES = 1 << 20
 MOST_MAX_BYTES = 64 << 20
 """Largest allowed max_bytes: memory must hold the whole content of a file several times."""
 
-_LOOKS = 3
+_MAX_LISTING_ATTEMPTS = 3
 """Maximum number of attempts to list a worktree while checkouts change it."""
 
 UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -397,7 +397,7 @@ def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
 
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
     """Return the checked-out tree and the worktree, read again if a checkout changed them."""
-    for _ in range(_LOOKS):
+    for _ in range(_MAX_LISTING_ATTEMPTS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)
         files = repository.list_files(tree)

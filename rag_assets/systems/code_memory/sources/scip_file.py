@@ -46,11 +46,11 @@ _MOST_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
 _MOST_ENTRIES: Final = 2_000_000
 """Maximum number of files and occurrences of an index; each takes more memory than its bytes."""
-_ROOT_PARTS: Final = 3
+_MAX_ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
 NO_HASH: Final = "-"
 """Replaces the hash of a file's text if the index does not contain the text."""
-_DEFINITION: Final = 1
+_DEFINITION_BIT: Final = 1
 """Bit of `symbol_roles` for a definition."""
 _ENCODINGS: Final = range(1, 4)
 """Known position encodings: code units of UTF-8, UTF-16 and UTF-32."""
@@ -174,7 +174,9 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
             case 1:
                 is_index = True
                 of_metadata = dict(_read_fields(_require_bytes(value)))
-                root = str(_require_bytes(of_metadata.get(_PROJECT_ROOT, memoryview(b""))), "utf-8")
+                root = str(
+                    _require_bytes(of_metadata.get(_PROJECT_ROOT_FIELD, memoryview(b""))), "utf-8"
+                )
             case 2:
                 documents.append(_read_document(_require_bytes(value), symbols, entries))
                 entries += 1 + len(documents[-1].occurrences)
@@ -228,20 +230,22 @@ def _read_occurrence(data: memoryview) -> _RawOccurrence | None:
                 roles = value
             case 8, memoryview():
                 of_range = dict(_read_fields(value))
-                places = [at for key in _RANGE if isinstance(at := of_range.get(key, 0), int)]
-    if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE):
+                places = [
+                    at for key in _RANGE_FIELDS if isinstance(at := of_range.get(key, 0), int)
+                ]
+    if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE_FIELDS):
         return None
     line, start, end = places
-    return line, start, end, symbol, bool(roles & _DEFINITION)
+    return line, start, end, symbol, bool(roles & _DEFINITION_BIT)
 
 
-_RANGE: Final = (1, 2, 3)
+_RANGE_FIELDS: Final = (1, 2, 3)
 """Fields of a range within one line: line, first and last column."""
-_PROJECT_ROOT: Final = 3
-_CONTINUED: Final = 1 << 7
+_PROJECT_ROOT_FIELD: Final = 3
+_CONTINUATION_BIT: Final = 1 << 7
 """Bit that is set if one more byte of the same number follows."""
 _MOST_BITS: Final = 64
-_LENGTH: Final = 2
+_LENGTH_WIRE_TYPE: Final = 2
 """Wire type of texts and messages, which start with their length."""
 _FIXED_BYTES: Final = {1: 8, 5: 4}
 """Bytes of a number of fixed size, by its wire type."""
@@ -258,7 +262,7 @@ def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
             yield key >> 3, value
             continue
         size = _FIXED_BYTES.get(kind, -1)
-        if kind == _LENGTH:
+        if kind == _LENGTH_WIRE_TYPE:
             size, at = _read_varint(data, at)
         if size < 0 or at + size > end or not key >> 3:
             raise ValueError("the bytes are not a protobuf message")
@@ -270,8 +274,8 @@ def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return a number of variable length (varint), and the offset after it."""
     byte = data[at]
     value = shift = 0
-    while byte >= _CONTINUED and shift < _MOST_BITS:
-        value |= (byte - _CONTINUED) << shift
+    while byte >= _CONTINUATION_BIT and shift < _MOST_BITS:
+        value |= (byte - _CONTINUATION_BIT) << shift
         shift += 7
         at += 1
         byte = data[at]
@@ -299,7 +303,7 @@ def hash_text(text: str) -> str:
 def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
     placed = sorted(documents, key=lambda document: document.path)
     yield INDEX + quote(path)
-    yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_ROOT_PARTS:]))
+    yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_MAX_ROOT_PARTS:]))
     parsed: dict[str, IndexedSymbol | None] = {}
     numbers: dict[str, int] = {}
     for document in placed:

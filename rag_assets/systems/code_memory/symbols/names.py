@@ -31,7 +31,7 @@ _MOST_PREFIXES: Final = 3
 
 _NAME_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
 _TYPE_ARGUMENTS: Final = re.compile(r"(?<=\w)(?<!operator)<[\w:&*][^<>()/{}]*>")
-_MOST_NESTED: Final = 3
+_MAX_TYPE_ARGUMENT_DEPTH: Final = 3
 """Maximum depth of type arguments within type arguments."""
 _NOT_FOLDED: Final = re.compile(r"[_\-$?!]+|(?<=\w)=$")
 
@@ -46,7 +46,7 @@ def remove_type_arguments(name: str) -> str:
 
     The marks of operators, such as `operator<`, stay.
     """
-    for _ in range(_MOST_NESTED if "<" in name else 0):
+    for _ in range(_MAX_TYPE_ARGUMENT_DEPTH if "<" in name else 0):
         name = _TYPE_ARGUMENTS.sub("", name)
     return name
 
@@ -59,7 +59,9 @@ def split_name(written: str, *, folded: bool = True) -> tuple[str, ...]:
         folded: whether to return each part as fold_name does.
     """
     plain = (
-        remove_type_arguments(written.strip()[:_LONGEST_NAME]).removesuffix("()").strip("\\:.#@/$")
+        remove_type_arguments(written.strip()[:_MAX_NAME_CHARACTERS])
+        .removesuffix("()")
+        .strip("\\:.#@/$")
     )
     parts = [part for part in _NAME_SEPARATORS.split(plain) if part]
     return tuple(map(fold_name, parts)) if folded else tuple(parts)
@@ -126,7 +128,7 @@ def parse_request(written: str) -> tuple[str, str] | None:
         written: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; the first of several
             methods counts.
     """
-    written = written.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
+    written = written.strip()[:_MAX_NAME_CHARACTERS].removeprefix("route:").lstrip()
     method = _METHOD.match(written)
     path = _HOST.sub("", written[method.end() :] if method else written, count=1)
     if not path.startswith("/"):
@@ -143,7 +145,7 @@ def list_search_keys(written: str) -> tuple[str, ...]:
         written: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or
             the name of a table; a path may have a host, or lack its first slash.
     """
-    written = written.strip()[:_LONGEST_NAME]
+    written = written.strip()[:_MAX_NAME_CHARACTERS]
     request = parse_request(written)
     if request is not None:
         method, path = request
@@ -256,7 +258,7 @@ _LINES: Final = re.compile(r":\d+(?:-\d+)?(?::\d+)?$")
 _DRIVE: Final = re.compile(r"^[A-Za-z]:(?=[\\/])")
 _MOST_FREE_PARTS: Final = 6
 _MOST_FOLDERS: Final = 20
-_LONGEST_NAME: Final = 1_000
+_MAX_NAME_CHARACTERS: Final = 1_000
 
 
 def list_symbol_spellings(written: str) -> list[str]:
@@ -266,7 +268,7 @@ def list_symbol_spellings(written: str) -> list[str]:
         written: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
             `invoice_line`.
     """
-    written = written.strip()[:_LONGEST_NAME]
+    written = written.strip()[:_MAX_NAME_CHARACTERS]
     bare = _RECEIVER.sub(r"\1", written.strip(_QUOTES))
     bare = _CALL.sub("", bare).replace("\\\\", "\\").removesuffix("::class")
     bare = _VARIABLE.sub("", bare).replace("?->", "->").replace("->", "::").lstrip("$")
@@ -279,7 +281,7 @@ def list_symbol_spellings(written: str) -> list[str]:
 
 def list_table_spellings(written: str) -> list[str]:
     """Return the table names that a user's text may mean: unquoted, with and without a schema."""
-    bare = "".join(mark for mark in written.strip()[:_LONGEST_NAME] if mark not in "`\"'[]")
+    bare = "".join(mark for mark in written.strip()[:_MAX_NAME_CHARACTERS] if mark not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [table for table in dict.fromkeys([bare, bare.rpartition(".")[2]]) if table]
 
@@ -323,7 +325,9 @@ def list_path_spellings(written: str) -> list[str]:
     Args:
         written: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
     """
-    bare = _DRIVE.sub("", _LINES.sub("", written.strip(_QUOTES)[:_LONGEST_NAME])).replace("\\", "/")
+    bare = _DRIVE.sub("", _LINES.sub("", written.strip(_QUOTES)[:_MAX_NAME_CHARACTERS])).replace(
+        "\\", "/"
+    )
     parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
     # The first folders of an absolute path depend on the machine, so that all its ends are tried.
     ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]

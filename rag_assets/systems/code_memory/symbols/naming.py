@@ -62,43 +62,49 @@ ALL: Final = "*"
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
 
-_PYTHON: Final = (".py", ".pyi")
-_JAVASCRIPT: Final = (
+_PYTHON_SUFFIXES: Final = (".py", ".pyi")
+_JAVASCRIPT_SUFFIXES: Final = (
     *(".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"),
 )
-_BY_SUFFIX: Final[dict[str, NameStyle]] = {
+_STYLES_BY_SUFFIX: Final[dict[str, NameStyle]] = {
     ".java": "java",
     ".swift": "swift",
     ".go": "go",
     ".rs": "rust",
     ".sql": "sql",
 }
-_MOST_KEPT: Final = 32_768
+_MAX_CACHED_RESULTS: Final = 32_768
 """Maximum number of paths, and of names, with cached results."""
 _SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
 """Folders that may be the root of a name for files next to them, not only within them."""
 
-_STANDARD: Final = sys.stdlib_module_names
+_STANDARD_MODULES: Final = sys.stdlib_module_names
 _ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
-_LEVELS: Final = 5
+_MAX_LEVELS: Final = 5
 """Maximum number of folders that a relative name may ascend."""
 
-_BEFORE: Final = ("./", *("../" * level for level in range(1, _LEVELS + 1)), "@/", "~/", "")
-_LONGEST: Final = 6
+_RELATIVE_PREFIXES: Final = (
+    "./",
+    *("../" * level for level in range(1, _MAX_LEVELS + 1)),
+    "@/",
+    "~/",
+    "",
+)
+_MAX_SPELLING_PARTS: Final = 6
 """Maximum number of parts in a spelling of a name."""
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MAX_CACHED_RESULTS)
 def get_name_style(path: str) -> NameStyle:
     """Return how names in a file are qualified, by the file's suffix.
 
     It is "none" for files whose names are stored as their text states them, such as PHP.
     """
-    if path.endswith(_PYTHON):
+    if path.endswith(_PYTHON_SUFFIXES):
         return "python"
-    if path.endswith(_JAVASCRIPT):
+    if path.endswith(_JAVASCRIPT_SUFFIXES):
         return "javascript"
-    return _BY_SUFFIX.get(posixpath.splitext(path)[1], "none")
+    return _STYLES_BY_SUFFIX.get(posixpath.splitext(path)[1], "none")
 
 
 def qualify_defined_name(local: str, path: str) -> str:
@@ -137,7 +143,7 @@ def _resolve_relative_name(spelling: str, path: str) -> str:
     return spelling
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MAX_CACHED_RESULTS)
 def depends_on_path(name: str) -> bool:
     """Return whether a name is only resolved with the paths of the files that may define it."""
     if name.startswith((CALLED, SCOPED)):
@@ -166,7 +172,7 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
     if name.startswith(SCOPED):
         return _find_nearest_type(name, path, candidates)
     mark, name = _split_alias(name)
-    is_standard = name.partition(".")[0] in _STANDARD
+    is_standard = name.partition(".")[0] in _STANDARD_MODULES
     if mark == "." and is_standard and get_name_style(path) == "python":
         return None
     roots = {full.removesuffix(name).rstrip(mark).replace(mark, "/"): full for full in candidates}
@@ -249,7 +255,7 @@ def iter_spellings(name: str, short: str) -> Iterator[str]:
     yield name
     yield CALLED + short
     if _is_scoped(name):
-        parts = name.split("::")[-_LONGEST:]
+        parts = name.split("::")[-_MAX_SPELLING_PARTS:]
         yield from (SCOPED + "::".join(parts[at:]) for at in range(len(parts)))
     if name.startswith(_TABLE):
         yield from (CALLED + key for key in list_search_keys(name))
@@ -292,12 +298,17 @@ def iter_local_names(name: str) -> Iterator[str]:
             yield local.replace(".", "::")
     elif "." in name and "\\" not in name:
         parts = name.split(".")
-        yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
+        yield from (
+            ".".join(parts[at:])
+            for at in range(max(1, len(parts) - _MAX_SPELLING_PARTS), len(parts))
+        )
 
 
 def get_module_stem(path: str) -> str:
     """Return the path of a JavaScript module without the endings that imports may omit."""
-    suffix = next((known_suffix for known_suffix in _JAVASCRIPT if path.endswith(known_suffix)), "")
+    suffix = next(
+        (known_suffix for known_suffix in _JAVASCRIPT_SUFFIXES if path.endswith(known_suffix)), ""
+    )
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
@@ -339,7 +350,9 @@ def _get_rust_module(path: str) -> str:
 
 
 def _get_python_module(path: str) -> str:
-    suffix = next((known_suffix for known_suffix in _PYTHON if path.endswith(known_suffix)), "")
+    suffix = next(
+        (known_suffix for known_suffix in _PYTHON_SUFFIXES if path.endswith(known_suffix)), ""
+    )
     path = path.removesuffix(suffix)
     return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
 
@@ -357,10 +370,12 @@ def _resolve_relative(spelling: str, path: str) -> str:
 
 def _iter_python_spellings(name: str) -> Iterator[str]:
     parts = name.split(".")
-    for at in range(max(0, len(parts) - _LONGEST), len(parts)):
+    for at in range(max(0, len(parts) - _MAX_SPELLING_PARTS), len(parts)):
         rest = ".".join(parts[at:])
         yield from (
-            f"{'.' * level}{rest}" for level in range(_LEVELS + 1) if level or at < len(parts) - 1
+            f"{'.' * level}{rest}"
+            for level in range(_MAX_LEVELS + 1)
+            if level or at < len(parts) - 1
         )
         yield OWN + rest
 
@@ -369,6 +384,6 @@ def _iter_javascript_spellings(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
     yield from (OWN + local_name for local_name in iter_local_names(name) if local_name != name)
     parts = module.split("/")
-    for at in range(max(0, len(parts) - _LONGEST), len(parts) + 1):
+    for at in range(max(0, len(parts) - _MAX_SPELLING_PARTS), len(parts) + 1):
         rest = "/".join(parts[at:])
-        yield from (f"{before}{rest}#{local}" for before in _BEFORE if before or rest)
+        yield from (f"{before}{rest}#{local}" for before in _RELATIVE_PREFIXES if before or rest)

@@ -30,9 +30,9 @@ from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import build_block
 from rag_assets.systems.experience.service import Experience
 
-_PAGE = 50
-_ENTRIES = 20
-_MERGES = 50
+_PAGE_PATTERNS = 50
+_MAX_SHOWN_ENTRIES = 20
+_MAX_SHOWN_MERGES = 50
 _CONFLICT = 409
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FILTERS = ("order", "search", "entry_type", "agent_type", "task_type", "technology", "project_id")
@@ -74,13 +74,19 @@ async def show_patterns(visit: Visit) -> Response:
         filter_values["merging"] = str(merging.id)
     projects = await _read_project_names(visit, experience)
     page = partial(
-        administration.list_patterns, record, after=after, limit=_PAGE + 1, pattern_filter=wanted
+        administration.list_patterns,
+        record,
+        after=after,
+        limit=_PAGE_PATTERNS + 1,
+        pattern_filter=wanted,
     )
     patterns = await visit.read(page)
-    last = patterns[_PAGE - 1].id if len(patterns) > _PAGE else None
+    last = patterns[_PAGE_PATTERNS - 1].id if len(patterns) > _PAGE_PATTERNS else None
     return visit.html(
         "patterns.html",
-        patterns=[item for item in patterns[:_PAGE] if merging is None or item.id != merging.id],
+        patterns=[
+            item for item in patterns[:_PAGE_PATTERNS] if merging is None or item.id != merging.id
+        ],
         following=None if last is None else urlencode(filter_values | {"after": str(last)}),
         wanted=wanted,
         is_filtered=bool(filter_values.keys() - {"order", "merging"}),
@@ -108,9 +114,11 @@ async def show_pattern(visit: Visit) -> Response:
         "pattern.html",
         details=details,
         start=start,
-        entries=details.entries[start : start + _ENTRIES],
-        following=start + _ENTRIES if start + _ENTRIES < len(details.entries) else None,
-        merges=details.merges[::-1][:_MERGES],
+        entries=details.entries[start : start + _MAX_SHOWN_ENTRIES],
+        following=start + _MAX_SHOWN_ENTRIES
+        if start + _MAX_SHOWN_ENTRIES < len(details.entries)
+        else None,
+        merges=details.merges[::-1][:_MAX_SHOWN_MERGES],
         mergeable={entry.id for entry in details.entries} if len(details.entries) > 1 else set(),
         projects=await _read_project_names(visit, experience),
     )
@@ -121,7 +129,9 @@ async def show_checkpoints(visit: Visit) -> Response:
     experience, record = await open_tenant(visit)
     return visit.html(
         "checkpoints.html",
-        checkpoints=await visit.read(partial(experience.checkpoints.list_latest, record.id, _PAGE)),
+        checkpoints=await visit.read(
+            partial(experience.checkpoints.list_latest, record.id, _PAGE_PATTERNS)
+        ),
         projects=await _read_project_names(visit, experience),
         report=await visit.read(partial(experience.administration.build_report, record)),
     )

@@ -70,8 +70,8 @@ def get_query_text(visit: Visit, name: str) -> str:
 
 _REINDEX: Final[TypeAdapter[Reindex]] = TypeAdapter(Reindex)
 _UNDER_WAY: Final = frozenset({"BUILDING", "COMPLETE", "HELD"})
-_LATEST: Final = 5
-_SWITCHED: Final = {
+_MAX_LATEST_WARNINGS: Final = 5
+_SWITCH_MESSAGES: Final = {
     "on": "The workspace is switched on. All of it is indexed again.",
     "off": "The workspace is switched off. Searches report that, and nothing is indexed.",
 }
@@ -80,7 +80,7 @@ _UNPROCESSABLE: Final = 422
 
 async def show_overview(visit: Visit) -> Response:
     """Show the switch, the status, warnings, and forms to index documents again."""
-    done = _SWITCHED.get(visit.request.query_params.get("done", ""), "")
+    done = _SWITCH_MESSAGES.get(visit.request.query_params.get("done", ""), "")
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
         done = f"{format_count(int(count), 'document')} will be indexed again."
@@ -139,7 +139,7 @@ async def _render_overview(
         warnings = visit.backend.catalog.events.page(
             record.id,
             kinds={"secret_dropped", "secret_masked"},
-            limit=_LATEST,
+            limit=_MAX_LATEST_WARNINGS,
             readers=visit.caller.principals,
         )
         return {**_read_status(visit, record), "warnings": warnings}
@@ -180,7 +180,7 @@ def _find_pending_build(catalog: Catalog, record: TenantRecord) -> dict[str, Any
     }
 
 
-_LONGEST = 18
+_MAX_DIGITS = 18
 
 
 async def show_warnings(visit: Visit) -> Response:
@@ -188,7 +188,7 @@ async def show_warnings(visit: Visit) -> Response:
     record = await open_workspace(visit)
     after = get_query_text(visit, "after")
     before = (
-        int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
+        int(after) if after.isascii() and after.isdecimal() and len(after) <= _MAX_DIGITS else None
     )
     warnings = await visit.read(
         partial(
@@ -399,8 +399,8 @@ def _find_remedy(kind: FailureKind | None) -> str:
     return WORDS[kind or "unreadable"].remedy
 
 
-_MOST_NAMES = 100
-_SHOWN_READERS = 50
+_MAX_SHOWN_NAMES = 100
+_MAX_SHOWN_READERS = 50
 
 
 async def show_tree(visit: Visit) -> Response:
@@ -409,7 +409,7 @@ async def show_tree(visit: Visit) -> Response:
     uuid = get_query_text(visit, "page").strip() or ROOT
     after = get_query_text(visit, "after") or None
     names = [name.strip() for name in get_query_text(visit, "who").split(",")]
-    who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
+    who = tuple(dict.fromkeys(name for name in names if name))[:_MAX_SHOWN_NAMES]
     page_view = await visit.read(partial(_build_page_view, visit, record, uuid, after, who))
     return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **page_view)
 
@@ -457,7 +457,7 @@ def _build_page_view(
         "titles": _read_titles(visit, uuids),
         "verdict": verdict,
         "unplaced": uuid == ROOT and bool(lists.list_unplaced(tenant_id, after=None, limit=1)),
-        "shown_readers": _SHOWN_READERS,
+        "shown_readers": _MAX_SHOWN_READERS,
     }
 
 

@@ -49,7 +49,7 @@ _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED_ROWS: Final = 20
 """Maximum number of rows in memory; a row may contain a page, and has at most a few MiB."""
 _FETCHED_KEYS: Final = 1_000
-_SNAPSHOT: Final = 300.0
+_OLD_SNAPSHOT_SECONDS: Final = 300.0
 """Seconds after which a snapshot is old; the database keeps all rows deleted since its start."""
 
 
@@ -100,8 +100,12 @@ class SourceDatabase:
         While a snapshot is open, the database cannot discard deleted rows.
         """
         # If a statement's timeout covers reading its rows, it also covers storing them in between.
-        most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT
-        return time.monotonic() - self._opened > min(most, _SNAPSHOT)
+        most = (
+            self._config.timeout_seconds / 2
+            if self._dialect.counts_reading
+            else _OLD_SNAPSHOT_SECONDS
+        )
+        return time.monotonic() - self._opened > min(most, _OLD_SNAPSHOT_SECONDS)
 
     @contextmanager
     def open_rows(

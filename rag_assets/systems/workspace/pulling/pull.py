@@ -187,7 +187,7 @@ class Puller:
 
 
 _SLOW_SECONDS = 5.0
-_LONGEST_WAIT = timedelta(days=2)
+_MAX_WAIT = timedelta(days=2)
 """Longer than the pause of any source between two pulls."""
 
 
@@ -264,7 +264,7 @@ def is_due(state: SourceState | None, now: datetime) -> bool:
 
     A due time that is too far in the future was computed with a wrong clock, and is ignored.
     """
-    return state is None or not now < state.next_at <= now + _LONGEST_WAIT
+    return state is None or not now < state.next_at <= now + _MAX_WAIT
 
 
 def _compute_due_time(state: SourceState | None) -> datetime:
@@ -280,9 +280,9 @@ def _list_source_names(record: TenantRecord) -> list[str]:
     return [source.name for source in tenant.sources if isinstance(source, SqlConfig)]
 
 
-_BATCH = 2_000
-_WHOLE: RecordType = "page"
-_PART: RecordType = "block"
+_BATCH_KEYS = 2_000
+_WHOLE_TYPE: RecordType = "page"
+_PART_TYPE: RecordType = "block"
 
 
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
@@ -330,8 +330,8 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
 def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
     """Write a line for each key of a query to the manifest `spool`, for the comparison."""
-    keys = follower.database.read_keys(source_type, with_page=source_type == _PART)
-    for batch in batched(keys, _BATCH):
+    keys = follower.database.read_keys(source_type, with_page=source_type == _PART_TYPE)
+    for batch in batched(keys, _BATCH_KEYS):
         rows = [(compute_row_key(source_type, format_row_id(key.id)), key) for key in batch]
         aside = follower.set_aside_rows.mark_seen(
             follower.puller.ref, follower.config.name, [name for name, _ in rows]
@@ -353,10 +353,10 @@ def _build_manifest_line(
     Args:
         at: time of the row's last change; None if it must not be compared.
     """
-    is_part = source_type == _PART
+    is_part = source_type == _PART_TYPE
     if is_part and (key.page is None or at is None):
         return None
-    record_type = _WHOLE if is_part else source_type
+    record_type = _WHOLE_TYPE if is_part else source_type
     source_id = format_row_id(key.page if is_part else key.id)
     if "\x00" in source_id:
         return None
@@ -402,9 +402,9 @@ def _find_differing_types(
     }
     aside = follower.set_aside_rows.find(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}
-    if _WHOLE in unseen:
+    if _WHOLE_TYPE in unseen:
         # A page that is stored again loses its separately pulled blocks, so they are read again.
-        unseen.add(_PART)
+        unseen.add(_PART_TYPE)
     return tuple(type_ for type_ in pulled if type_ in unseen)
 
 

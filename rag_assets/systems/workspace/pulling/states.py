@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _PAUSE_FACTOR = 9
 """Minimum pause after a pull, as a multiple of its duration: pulls take 10 % of the time."""
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_LONGEST_PAUSE = timedelta(hours=1)
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_MAX_PAUSE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,9 @@ class PullStates(CatalogQueries):
             compute_row_key(source_type, set_aside.source_id): {
                 **query,
                 "row_key": compute_row_key(source_type, set_aside.source_id),
-                "shown": _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", masker.text(set_aside.source_id))[
-                    :512
-                ]
+                "shown": _UNPRINTABLE.sub(
+                    "\N{REPLACEMENT CHARACTER}", masker.text(set_aside.source_id)
+                )[:512]
                 or "(none)",
                 "field": set_aside.column[:200],
                 "problem": set_aside.problem[:500],
@@ -201,7 +201,7 @@ class PullStates(CatalogQueries):
         failures = pulled_sources.c.failures
         pause = func.least(
             timedelta(seconds=config.every_seconds) * func.power(2, func.least(failures, 12)),
-            _LONGEST_PAUSE,
+            _MAX_PAUSE,
         )
         values = {"failures": failures + 1, "error": problem, "next_at": func.now() + pause}
         self._update(ref, config.name, values)

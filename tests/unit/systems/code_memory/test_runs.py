@@ -11,7 +11,7 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.systems.code_memory import run_retrieval
 from rag_assets.systems.code_memory.manifests import FRAMEWORKS
 from rag_assets.systems.code_memory.run_retrieval import build_metadata
-from rag_assets.systems.code_memory.runs import MOST_EVENTS, MOST_LINE, parse_events
+from rag_assets.systems.code_memory.runs import MAX_LINE_BYTES, MOST_EVENTS, parse_events
 
 CHANGE = {"id": "1", "kind": "file_updated", "path": "app/Models/Invoice.php"}
 
@@ -71,7 +71,7 @@ WHOLE: dict[str, bytes] = {
     "a change of nothing": lines({"id": "2", "kind": "file_created"}),
     "a summary of a file": lines({**CHANGE, "kind": "final_summary", "summary": "x"}),
     "an empty summary": lines({"id": "2", "kind": "final_summary", "summary": " "}),
-    "too long": b" " * (MOST_LINE + 1) + b"{}",
+    "too long": b" " * (MAX_LINE_BYTES + 1) + b"{}",
 }
 
 

@@ -55,7 +55,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
 _ROUTERS = frozenset({"$router", "$this->router", "$app->router", "$r"})
-_HEAD = frozenset(
+_HEAD_NODES = frozenset(
     {"php_tag", "namespace_definition", "namespace_use_declaration", "declare_statement", "comment"}
 )
 _STATEMENTS = frozenset(
@@ -221,13 +221,13 @@ def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
         return units
     first = units[0]
     above = source.tree.root.children
-    if any(n.type not in _HEAD for n in above if source.tree.end(n) <= first.start):
+    if any(n.type not in _HEAD_NODES for n in above if source.tree.end(n) <= first.start):
         return units
     start = len(source.text) - len(source.text.lstrip())
     return [replace(first, start=start), *units[1:]]
 
 
-_OWN = frozenset({"$this", "self", "static"})
+_OWN_RECEIVERS = frozenset({"$this", "self", "static"})
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition"})
 
 
@@ -338,7 +338,7 @@ def _list_call_targets(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
-    above = context.list_possible_owners(method) if receiver in _OWN else ()
+    above = context.list_possible_owners(method) if receiver in _OWN_RECEIVERS else ()
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
@@ -383,9 +383,9 @@ def _get_receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
     )
 
 
-_MOST: Final = 1_000
-_DEEPEST: Final = 6
-_WORDS: Final = re.compile(r"[^\x00-\x7f]|[A-Za-z,.;:!?)] +\S|[A-Z][a-z]+[.!?]?\Z")
+_MAX_SETTINGS: Final = 1_000
+_MAX_ARRAY_DEPTH: Final = 6
+_PROSE: Final = re.compile(r"[^\x00-\x7f]|[A-Za-z,.;:!?)] +\S|[A-Z][a-z]+[.!?]?\Z")
 _STRINGS: Final = frozenset({"string", "encapsed_string"})
 _CALLS: Final = "function_call_expression"
 
@@ -421,12 +421,12 @@ def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str
         node, above = todo.pop()
         for key, value in iter_elements(node):
             name = source.read_value(key)
-            if not isinstance(name, str) or not name or count >= _MOST:
+            if not isinstance(name, str) or not name or count >= _MAX_SETTINGS:
                 continue
             count += 1
             path = (*above, name)
             yield path, value
-            if value.type == "array_creation_expression" and len(path) < _DEEPEST:
+            if value.type == "array_creation_expression" and len(path) < _MAX_ARRAY_DEPTH:
                 todo.append((value, path))
 
 
@@ -435,7 +435,7 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
     values = [value for _, value in keys if value.type != "array_creation_expression"]
     prose_count = sum(
         node.type in _STRINGS
-        and _WORDS.search(source.tree.get_node_text(node).strip("'\"")) is not None
+        and _PROSE.search(source.tree.get_node_text(node).strip("'\"")) is not None
         for node in values
     )
     return prose_count * 2 > len(values)

@@ -53,7 +53,7 @@ SIGNED_IN: Final = "@user"
 CALLED: Final = "()"
 
 MOST_STEPS: Final = 12
-_MOST_CHARACTERS: Final = 600
+_MAX_CHARACTERS: Final = 600
 _MOST_ORIGINS: Final = 4
 """Maximum number of origins of an expression; if there are more, its origins are unknown."""
 
@@ -112,30 +112,32 @@ def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
     extended = tuple(THEN.join((origin, *steps)) for origin in start)
     longest = max((origin.count(THEN) for origin in extended), default=0)
     size = max(map(len, extended), default=0)
-    return extended if longest <= MOST_STEPS and size <= _MOST_CHARACTERS else None
+    return extended if longest <= MOST_STEPS and size <= _MAX_CHARACTERS else None
 
 
-_DEEPEST: Final = 12
+_MAX_DEPTH: Final = 12
 """Maximum depth of nested expressions and variables; deeper expressions count as computed."""
 
 _ACCESSES: Final = frozenset({"member_access_expression", "nullsafe_member_access_expression"})
-_NOTHING: Final = frozenset({"null", "throw_expression", "boolean", "string", "encapsed_string"})
-_GIVES_NOTHING: Final = frozenset({"abort", "throw_if"})
-_SAME: Final = frozenset({"optional", "tap", "with", "value"})
+_EMPTY_VALUES: Final = frozenset(
+    {"null", "throw_expression", "boolean", "string", "encapsed_string"}
+)
+_FUNCTIONS_WITHOUT_RESULT: Final = frozenset({"abort", "throw_if"})
+_IDENTITY_FUNCTIONS: Final = frozenset({"optional", "tap", "with", "value"})
 """Functions that return their argument."""
 
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _AUTH: Final = frozenset({"Auth", "Illuminate\\Support\\Facades\\Auth"})
 _USER_PROVIDERS: Final = frozenset({"auth", "request"})
 _REQUEST: Final = "$request"
-_OWN: Final = "$this->"
-_OF_ELEMENTS: Final = frozenset(
+_OWN_PROPERTY_PREFIX: Final = "$this->"
+_ELEMENT_METHODS: Final = frozenset(
     {"each", "map", "filter", "reject", "every", "contains", "first", "flatmap", "transform"}
     | {"mapwithkeys", "sortby", "sortbydesc", "sum", "groupby", "keyby", "partition", "eachbyid"}
 )
 """Methods, in lower case, that call their closure with each element."""
 
-_CHANGES: Final = frozenset(
+_ASSIGNMENTS: Final = frozenset(
     {"assignment_expression", "augmented_assignment_expression", "foreach_statement"}
 )
 
@@ -165,9 +167,9 @@ class OriginFinder:
 
     def find(self, node: Node | None, depth: int = 0) -> Origins:
         """Return the origins of an expression; None if they are unknown, () if it has none."""
-        if node is None or depth > _DEEPEST:
+        if node is None or depth > _MAX_DEPTH:
             return None
-        if node.type in _NOTHING:
+        if node.type in _EMPTY_VALUES:
             return ()
         if node.type == "object_creation_expression":
             created_class = get_class_of_creation(self._source, node)
@@ -181,7 +183,7 @@ class OriginFinder:
 
     def find_assigned_origins(self) -> Mapping[str, Origins]:
         """Return the origins that this body assigns to properties of `$this`, by `$this->name`."""
-        names = [name for name in self._variable_values if name.startswith(_OWN)]
+        names = [name for name in self._variable_values if name.startswith(_OWN_PROPERTY_PREFIX)]
         return {name: self._find_variable_origins(name, 0) for name in names}
 
     def _find_chain_origins(self, node: Node, depth: int) -> Origins:
@@ -258,9 +260,9 @@ class OriginFinder:
         name = self._source.find_scope(at).resolve_function_name(
             self._source.tree.get_node_text(function)
         )
-        if name in _GIVES_NOTHING:
+        if name in _FUNCTIONS_WITHOUT_RESULT:
             return ()
-        if name in _SAME:
+        if name in _IDENTITY_FUNCTIONS:
             arguments = list_arguments(self._source.tree, at)
             return self.find(arguments[0].value, depth + 1) if arguments else None
         if name in _CONTAINER:
@@ -282,7 +284,7 @@ class OriginFinder:
 
     def _compute_variable_origins(self, name: str, depth: int) -> Origins:
         declared = self._declared_origins.get(name)
-        if declared and name.startswith(_OWN):
+        if declared and name.startswith(_OWN_PROPERTY_PREFIX):
             return declared
         several: list[Origins] = [declared] if name in self._declared_origins else []
         for value, step in self._variable_values.get(name, ()):
@@ -313,7 +315,7 @@ class OriginFinder:
     def _known_properties(self) -> frozenset[str]:
         """Return the properties of `$this` with a declared or assigned origin, as written."""
         known = {*self._declared_origins, *self._variable_values, *self._property_origins}
-        return frozenset(name for name in known if name.startswith(_OWN))
+        return frozenset(name for name in known if name.startswith(_OWN_PROPERTY_PREFIX))
 
     @cached_property
     def _variable_values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
@@ -324,7 +326,7 @@ class OriginFinder:
         """
         values_by_name: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
-        for node in tree.find_nodes(_CHANGES | CLOSURES, body) if body is not None else ():
+        for node in tree.find_nodes(_ASSIGNMENTS | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
                 for name, value in self._iter_closure_parameters(node):
                     values_by_name.setdefault(name, []).append((value, ELEMENT))
@@ -357,7 +359,7 @@ class OriginFinder:
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
             method_name = tree.get_field_text(call, "name").lower()
-            holder = call.child_by_field_name("object") if method_name in _OF_ELEMENTS else None
+            holder = call.child_by_field_name("object") if method_name in _ELEMENT_METHODS else None
         parameters = list_parameters(tree, closure, self._source.find_scope(closure))
         for position, parameter in enumerate(parameters):
             yield f"${parameter.name}", None if position or parameter.type else holder
@@ -390,9 +392,9 @@ def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder
     return combine_origins(return_origins)
 
 
-_OF_FRAMEWORK: Final = "Illuminate\\"
+_FRAMEWORK_NAMESPACE: Final = "Illuminate\\"
 _VAGUE_TYPES: Final = frozenset({"", "mixed", "object", "iterable", "array"})
-_SETS: Final = re.compile(r"\$this->\w+\s*=(?![=>])")
+_PROPERTY_ASSIGNMENT: Final = re.compile(r"\$this->\w+\s*=(?![=>])")
 _CHAINS: Final = CALLS - {"object_creation_expression"}
 _QUERIES: Final = frozenset(
     {"all", "count", "create", "delete", "exists", "find", "findorfail", "first", "firstorcreate"}
@@ -437,7 +439,10 @@ class OriginFinders:
         if around.name not in self._property_origins:
             origins_by_property: dict[str, set[Origins]] = {}
             for method in around.methods:
-                if _SETS.search(self._source.tree.get_node_text(method.body)) is None:
+                if (
+                    _PROPERTY_ASSIGNMENT.search(self._source.tree.get_node_text(method.body))
+                    is None
+                ):
                     continue
                 for name, origins in (
                     OriginFinder(self._source, method, around).find_assigned_origins().items()
@@ -474,10 +479,10 @@ def _find_undeclared_return_origins(
 ) -> Origins:
     """Return the origins of a return value; None if the declared type already names a class."""
     declared = method.returns
-    if declared not in _VAGUE_TYPES and not declared.startswith(_OF_FRAMEWORK):
+    if declared not in _VAGUE_TYPES and not declared.startswith(_FRAMEWORK_NAMESPACE):
         return None
     noted = read_noted_return(source, method) if declared in _VAGUE_TYPES else None
-    own = [origin for origin in noted or () if not origin.startswith(_OF_FRAMEWORK)]
+    own = [origin for origin in noted or () if not origin.startswith(_FRAMEWORK_NAMESPACE)]
     return tuple(own) or _find_return_origins(source, method, finder)
 
 

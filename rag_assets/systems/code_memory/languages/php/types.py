@@ -66,8 +66,8 @@ NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_s
 _CALLS_WITH_NAMES: Final = MEMBER_CALLS | {"scoped_call_expression"}
 _ASSIGNING: Final = CLOSURES | {"assignment_expression"}
 _COMMENT: Final = "comment"
-_NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
-_OWN: Final = frozenset({"$this", "self", "static"})
+_NOTED_VARIABLE: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
+_OWN_RECEIVERS: Final = frozenset({"$this", "self", "static"})
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
 """Receivers with methods that return an object of the class they are given."""
@@ -135,7 +135,7 @@ def _find_assigned_classes(
 
 def _iter_noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
-    for kind, name in _NOTED.findall(source.tree.get_node_text(comment)):
+    for kind, name in _NOTED_VARIABLE.findall(source.tree.get_node_text(comment)):
         class_names = [
             part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES
         ]
@@ -182,7 +182,7 @@ def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | Non
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
-    if source.tree.get_node_text(receiver) not in _OWN:
+    if source.tree.get_node_text(receiver) not in _OWN_RECEIVERS:
         return ""
     called = around.find_method(source.tree.get_field_text(value, "name"))
     returns = called.returns if called is not None else ""

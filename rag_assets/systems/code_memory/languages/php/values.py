@@ -21,7 +21,7 @@ _ESCAPES: Mapping[str, str] = {
     "\\": "\\", "$": "$", '"': '"',
 }  # fmt: skip
 _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.S)
-_LARGEST = 0x10FFFF
+_MAX_CODE_POINT = 0x10FFFF
 
 
 class Computed:
@@ -135,7 +135,7 @@ def _read_encapsed_string(tree: SyntaxTree, node: Node, constants: Constants, de
 def _unescape(match: re.Match[str]) -> str:
     if match[1] or match[2]:
         code = int(match[1] or match[2], 16)
-        return chr(code) if code <= _LARGEST else match[0]
+        return chr(code) if code <= _MAX_CODE_POINT else match[0]
     if match[3]:
         return chr(int(match[3], 8) & 0xFF)
     return _ESCAPES.get(match[4], match[0])

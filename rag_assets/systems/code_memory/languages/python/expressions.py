@@ -36,9 +36,9 @@ Expression: TypeAlias = Any
 References: TypeAlias = Callable[[str], str]
 """Returns the reference that a name stands for; for an unknown name, the name itself."""
 
-_DEEPEST = 40
-_DIGITS = 40
-_TEXT = 2_000
+_MAX_DEPTH = 40
+_MAX_DIGITS = 40
+_MAX_TEXT_CHARACTERS = 2_000
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _ITEMS = {"list": "list", "tuple": "tuple", "set": "set", "expression_list": "tuple"}
 _CONSTANTS = {"true": True, "false": False, "none": None}
@@ -132,7 +132,7 @@ class _ExpressionReader:
     def read(self, node: Node | None, depth: int = 0) -> Expression:
         if node is None:
             return None
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return self._mark_computed(node, "nesting")
         kind = node.type
         if kind in _CONSTANTS:
@@ -164,7 +164,7 @@ class _ExpressionReader:
     def _read_formatted_string(self, node: Node) -> Expression:
         parts = (
             parse_f_string(self._tree, node)
-            if len(self._tree.get_node_text(node)) < _TEXT
+            if len(self._tree.get_node_text(node)) < _MAX_TEXT_CHARACTERS
             else None
         )
         if parts is None:
@@ -179,7 +179,7 @@ class _ExpressionReader:
     def _read_number(self, node: Node) -> Expression:
         text = self._tree.get_node_text(node)
         try:
-            value = ast.literal_eval(text) if len(text) < _DIGITS else None
+            value = ast.literal_eval(text) if len(text) < _MAX_DIGITS else None
         except (ValueError, SyntaxError):
             value = None
         return value if isinstance(value, int | float) else self._mark_computed(node)

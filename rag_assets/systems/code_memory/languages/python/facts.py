@@ -47,7 +47,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, sort_facts
 
-_OWN = frozenset({"self", "cls"})
+_OWN_RECEIVERS = frozenset({"self", "cls"})
 _MENTIONS_FRAMEWORK = re.compile(
     r"\b(?:django|rest_framework|celery|urlpatterns|app_name|as_view|queryset|http_method_names"
     r"|class Meta|models|migrations|db_table|ForeignKey|AppConfig"
@@ -57,7 +57,7 @@ _MOST_SETTINGS: Final = 500
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _MENTIONS_SETTINGS: Final = re.compile(r"\b(?:environ|getenv|env|config|settings)\b")
 _MODULES: Final = ("settings", "config", "conf")
-_GETS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"})
+_READING_CALLS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"})
 _READERS: Final = frozenset({"env", "config"})
 """Conventional names of the functions that read settings in django-environ and decouple."""
 
@@ -132,7 +132,7 @@ class _FactReader:
         root, _, method = written.partition(".")
         while around is not None and around.sort != "class":
             around = around.within
-        if around is None or root not in _OWN or not method or "." in method:
+        if around is None or root not in _OWN_RECEIVERS or not method or "." in method:
             return
         if f"{around.symbol}.{method}" not in self._symbols:
             yield from (
@@ -215,7 +215,9 @@ class _FactReader:
         elif node.type == "call":
             name = get_dotted_name(self._tree, node.child_by_field_name("function"))
             is_conventional = name.partition(".")[0] in _READERS
-            if name and (is_conventional or self._scopes.find_reference(name, around) in _GETS):
+            if name and (
+                is_conventional or self._scopes.find_reference(name, around) in _READING_CALLS
+            ):
                 key_node = next(iter(list_field_children(node, "arguments")), None)
         is_text = key_node is not None and key_node.type == "string"
         text = self._tree.get_node_text(key_node).strip("\"'") if is_text else ""
@@ -240,7 +242,9 @@ def _are_settings(reference: str) -> bool:
 
 _ALL: Final = "__all__"
 _LISTS: Final = frozenset({"list", "tuple", "expression_list"})
-_PLAIN: Final = frozenset({"string_start", "string_content", "string_end", "escape_sequence"})
+_PLAIN_STRING_PARTS: Final = frozenset(
+    {"string_start", "string_content", "string_end", "escape_sequence"}
+)
 _MOST_EXPORTED: Final = 2_000
 
 
@@ -342,7 +346,7 @@ def _get_string_value(source: PythonSource, node: Node) -> str:
     strings = [part for part in parts if part.type == "string"]
     tokens = [token for string in strings for token in string.named_children]
     is_string = node.type in {"string", "concatenated_string"}
-    if not is_string or any(token.type not in _PLAIN for token in tokens):
+    if not is_string or any(token.type not in _PLAIN_STRING_PARTS for token in tokens):
         raise _ComputedError
     contents = (token for token in tokens if token.type == "string_content")
     return "".join(map(source.tree.get_node_text, contents))

@@ -13,8 +13,8 @@ from rag_assets.systems.code_memory.languages.python.source import (
 )
 from rag_assets.systems.code_memory.languages.tree import Node, list_field_children
 
-_DEEPEST = 20
-_LONGEST = 200
+_MAX_DEPTH = 20
+_MAX_ANNOTATION_CHARACTERS = 200
 _OPTIONAL = frozenset({"Optional", "Annotated", "Final", "ClassVar"})
 _TARGETS = {
     "for_statement": "left",
@@ -65,7 +65,7 @@ class Scopes:
     def find_meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
         """Return the meaning of a name; None if the file does not bind it."""
         at, steps = near, 0
-        while at is not None and steps < _DEEPEST:
+        while at is not None and steps < _MAX_DEPTH:
             # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
                 meaning = self._find_local_meanings(at).get(name)
@@ -139,7 +139,9 @@ class Scopes:
         written = get_dotted_name(self._source.tree, at)
         if at is not None and at.type == "string":
             text = self._source.tree.get_node_text(at).strip("\"'")
-            is_dotted = len(text) < _LONGEST and all(map(str.isidentifier, text.split(".")))
+            is_dotted = len(text) < _MAX_ANNOTATION_CHARACTERS and all(
+                map(str.isidentifier, text.split("."))
+            )
             written = text if is_dotted else ""
         return self._resolve_class(written, near) if written else ""
 

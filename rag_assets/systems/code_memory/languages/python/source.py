@@ -253,7 +253,7 @@ class PythonSource:
         name = self.tree.get_field_text(node, "name")
         depth = 0 if around is None else around.depth + 1
         # At greater depth, the total length of names would grow quadratically.
-        prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."
+        prefix = "" if around is None else f"{around.symbol}." if depth < _MAX_DEPTH else "…."
         sort: Sort = "class" if node.type == "class_definition" else "function"
         if sort == "function" and around is not None and around.sort == "class":
             sort = "method"
@@ -268,7 +268,7 @@ class PythonSource:
         return definition
 
 
-_DEEP = 30
+_MAX_DEPTH = 30
 _COMPOUND = {
     "if_statement": "if",
     "for_statement": "for",

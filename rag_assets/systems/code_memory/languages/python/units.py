@@ -34,8 +34,8 @@ _OPERATIONS = re.compile(
     r"|SeparateDatabaseAndState|Alter(?:Unique|Index)Together)$"
 )
 _SETTINGS = frozenset({"INSTALLED_APPS", "MIDDLEWARE", "ROOT_URLCONF", "DATABASES", "SECRET_KEY"})
-_LEVELS = 3
-_FEW = 3
+_MAX_LEVELS = 3
+_FEW_STATEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _iter_definition_units(
     source: PythonSource, definition: PythonDefinition, level: int
 ) -> Iterator[Unit]:
     is_class = definition.sort == "class"
-    parts = list(_iter_class_parts(source, definition)) if is_class and level < _LEVELS else []
+    parts = list(_iter_class_parts(source, definition)) if is_class and level < _MAX_LEVELS else []
     if parts:
         yield from _split_class(source, definition, parts, level)
         return
@@ -198,7 +198,7 @@ def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
         if node.type == "assignment"
     ]
     names = [name for _, name in named_statements]
-    is_constant_module = len(names) >= _FEW and not source.definitions
+    is_constant_module = len(names) >= _FEW_STATEMENTS and not source.definitions
     is_settings = not _SETTINGS.isdisjoint(names) or (
         is_constant_module and all(map(str.isupper, names))
     )
@@ -243,7 +243,7 @@ def _read_signature(source: PythonSource, node: Node) -> str:
 
 def _list_statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
     """Return the offsets at which text may be cut: ends of statements and of list elements."""
-    ends = {source.tree.end(n) for n in iter_descendants(node) if n.type in _ENDS}
+    ends = {source.tree.end(n) for n in iter_descendants(node) if n.type in _STATEMENT_NODES}
     value = next((n for n in iter_descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
         ends |= {find_end_with_comment(source.tree, child) for child in value.named_children}
@@ -261,7 +261,7 @@ def _drop_nested_units(units: list[Unit]) -> list[Unit]:
     return kept
 
 
-_ENDS = frozenset(
+_STATEMENT_NODES = frozenset(
     {"expression_statement", "return_statement", "if_statement", "for_statement"}
     | {"while_statement", "with_statement", "try_statement", "match_statement"}
     | {"raise_statement", "assert_statement", "import_statement", "import_from_statement"}

@@ -38,7 +38,7 @@ from rag_assets.systems.code_memory.laravel.routes.router import PendingResource
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
 
-_PLACE: Final = re.compile(r"%(?:(\d+)\$)?([sdi%])")
+_PLACEHOLDER: Final = re.compile(r"%(?:(\d+)\$)?([sdi%])")
 
 _Arguments = Sequence[Value]
 
@@ -72,7 +72,7 @@ def _sprintf(arguments: _Arguments) -> Value:
         value = values[int(match[1]) - 1] if match[1] else next(following, "")
         return to_text(value) or ""
 
-    return _PLACE.sub(replace, form)
+    return _PLACEHOLDER.sub(replace, form)
 
 
 def _dirname(arguments: _Arguments) -> Value:
@@ -240,7 +240,7 @@ _CALLS_BACK: Final = frozenset(
 )
 _CONFIGS: Final = frozenset({"Config", "Illuminate\\Support\\Facades\\Config"})
 _APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
-_OWN: Final = frozenset({"self", "static", "parent"})
+_OWN_CLASS_NAMES: Final = frozenset({"self", "static", "parent"})
 
 
 def evaluate_chain(machine: Machine, node: Mapping[str, Any]) -> Value:
@@ -320,7 +320,7 @@ def _call_static(machine: Machine, owner: str, name: str, arguments: Arguments) 
     lower = name.lower()
     if owner in FACADES or owner in ROUTER_TYPES:
         return call_router(machine, lower, arguments)
-    if owner in _OWN:
+    if owner in _OWN_CLASS_NAMES:
         return _call_own(machine, owner, name, arguments)
     function = machine.program.find_method(owner, name)
     if function is not None:

@@ -53,11 +53,11 @@ LOADS = frozenset(
     {"require_expression", "require_once_expression", "include_expression"}
     | {"include_once_expression"}
 )
-_DEEPEST = 40
+_MAX_DEPTH = 40
 """Maximum depth of nested expressions; deeper expressions count as computed."""
 
 _NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
-_RUN = frozenset(
+_RUNNING_CALLS = frozenset(
     {"group", "routes", "withrouting", "each", "booted", "loadroutesusing", "when"}
     | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
 )
@@ -77,7 +77,7 @@ class Expressions:
     def __init__(self, source: PhpSource, block: Callable[[Node], int]) -> None:
         self._source = source
         self._block = block
-        self._left = _DEEPEST
+        self._left = _MAX_DEPTH
 
     def read(self, node: Node | None, *, runs: bool = True) -> Json:
         """Return an expression as JSON; `runs`: a closure's body may create routes."""
@@ -269,7 +269,7 @@ class Expressions:
         return {"class": self._source.resolve_class_name(written, call)}
 
     def _read_call(self, call: Call) -> dict[str, Json]:
-        runs = call.name.lower() in _RUN
+        runs = call.name.lower() in _RUNNING_CALLS
         values = [self.read(item.value, runs=runs) for item in call.arguments if not item.name]
         named_arguments = {
             item.name: self.read(item.value, runs=runs) for item in call.arguments if item.name

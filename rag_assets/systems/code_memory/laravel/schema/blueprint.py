@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 
 Attributes: TypeAlias = dict[str, Any]
 
-_STRING_LENGTH: Final = 255
+_DEFAULT_STRING_LENGTH: Final = 255
 _INDEXES: Final = {
     "primary": "primary",
     "unique": "unique",
@@ -222,7 +222,7 @@ def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, arguments: Argu
         blueprint.unread.append("name of a column (morphs)")
         return
     more: Attributes = {"nullable": True} if nullable else {}
-    blueprint.add_column("string", f"{name}_type", length=_STRING_LENGTH, **more)
+    blueprint.add_column("string", f"{name}_type", length=_DEFAULT_STRING_LENGTH, **more)
     if kind == "bigInteger":
         more = {"autoIncrement": False, "unsigned": True, **more}
     blueprint.add_column(kind, f"{name}_id", **more)
@@ -268,7 +268,7 @@ _MORPHS: Final = {
     "uuidMorphs": "uuid",
     "ulidMorphs": "ulid",
 }
-_NAMED: Final[Mapping[str, _Method]] = {
+_METHODS_BY_NAME: Final[Mapping[str, _Method]] = {
     **_COLUMNS,
     "foreignIdFor": _add_model_foreign_id,
     "addColumn": _add_any_column,
@@ -313,5 +313,7 @@ _NAMED: Final[Mapping[str, _Method]] = {
         lambda _, __: None,
     ),
 }
-_METHODS: Final[Mapping[str, _Method]] = {name.lower(): method for name, method in _NAMED.items()}
+_METHODS: Final[Mapping[str, _Method]] = {
+    name.lower(): method for name, method in _METHODS_BY_NAME.items()
+}
 """Functions that apply a method of Laravel's Blueprint, by its name in lower case."""

@@ -117,7 +117,7 @@ class ExpressionReader:
         def class_name(written: str) -> str:
             return self.source.resolve_class_name(written, near)
 
-        further = {kind: partial(read, self, scope) for kind, read in _FURTHER.items()}
+        further = {kind: partial(read, self, scope) for kind, read in _CONTEXT_READERS.items()}
         return Constants(class_name, constant, further)
 
 
@@ -174,7 +174,7 @@ def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: in
     return COMPUTED if returned is None else reader.read_value(*returned, depth)
 
 
-_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, NameScope, Node, int], Any]]] = {
+_CONTEXT_READERS: Final[Mapping[str, Callable[[ExpressionReader, NameScope, Node, int], Any]]] = {
     **dict.fromkeys(CLOSURES, lambda _, __, node, ___: ClosureValue(node)),
     "binary_expression": _read_binary,
     "name": _read_name,

@@ -48,8 +48,8 @@ _NESTING: Final = ("_statement", "_clause", "_block", "match_expression")
 """Ends of the types of nodes that contain statements."""
 
 _MOST_STATEMENTS: Final = 5000
-_MOST_TURNS: Final = 5000
-_DEEPEST_CALL: Final = 8
+_MAX_LOOP_TURNS: Final = 5000
+_MAX_CALL_DEPTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class _MigrationWalk:
         elif isinstance(over, dict):
             items = list(over.items())
         steps = []
-        for key, value in items[:_MOST_TURNS]:
+        for key, value in items[:_MAX_LOOP_TURNS]:
             bind = dict(zip(reversed(names), (value, key), strict=False))
             steps.append(_Step(body, context, bind))
         self._todo.extend(reversed(steps))
@@ -326,7 +326,7 @@ class _MigrationWalk:
         self._facts.append(replace(fact, values=values))
 
     def _enter_method(self, method: Method, call: Call, context: _Context) -> None:
-        if context.depth >= _DEEPEST_CALL:
+        if context.depth >= _MAX_CALL_DEPTH:
             return
         scope = self._reader.build_scope(self._owner, method.name)
         tables: dict[str, Blueprint] = {}

@@ -47,20 +47,20 @@ from rag_assets.systems.code_memory.retrieval.steps.walk import (
 from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path, is_test
 
-_WANTED_TYPE: Final = 1.5
+_WANTED_TYPE_FACTOR: Final = 1.5
 """Factor for candidates of a kind that the question asks for."""
-_FIRST_OF_TYPE: Final = 1.6
+_FIRST_OF_TYPE_FACTOR: Final = 1.6
 """Additional factor for the first candidate of each kind that the question asks for."""
-_PREFERRED: Final = 3.0
+_PREFERRED_FACTOR: Final = 3.0
 """Factor for candidates in paths that the caller prefers."""
-_TEST: Final = 0.4
+_TEST_FACTOR: Final = 0.4
 """Factor for tests if the question is not about tests."""
-_DESCRIPTION: Final = 0.7
+_DESCRIPTION_FACTOR: Final = 0.7
 """Factor for texts about code, such as documentation and configuration."""
-_HEAD: Final = 0.6
+_HEAD_FACTOR: Final = 0.6
 """Factor for the head of a class if its methods have separate passages."""
-_CONSTRUCTOR: Final = 0.5
-_SAME_FILE: Final = 0.3
+_CONSTRUCTOR_FACTOR: Final = 0.5
+_SAME_FILE_FACTOR: Final = 0.3
 """Factor for each passage of a file after its first."""
 
 _DESCRIBING_TYPES: Final = frozenset({"doc", "readme", "config", "api_endpoint"})
@@ -115,8 +115,8 @@ def arrange_candidates(
             )
             return (
                 worth
-                * _SAME_FILE ** of_file[rated_candidate.candidate.uri]
-                * (_FIRST_OF_TYPE if is_first else 1)
+                * _SAME_FILE_FACTOR ** of_file[rated_candidate.candidate.uri]
+                * (_FIRST_OF_TYPE_FACTOR if is_first else 1)
             )
 
         _, rated_candidate = unplaced.pop(max(range(len(unplaced)), key=rate_variety))
@@ -129,12 +129,12 @@ def arrange_candidates(
 def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
     symbol, kind = rated.candidate.symbol, rated.source_type
     factors = (
-        (_WANTED_TYPE, kind in question.wanted_types),
-        (_PREFERRED, rated.is_preferred),
-        (_TEST, not question.is_about_tests and is_test(parse_path(rated.candidate.uri))),
-        (_DESCRIPTION, kind in _DESCRIBING_TYPES),
-        (_HEAD, _is_head(symbol, kind)),
-        (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),
+        (_WANTED_TYPE_FACTOR, kind in question.wanted_types),
+        (_PREFERRED_FACTOR, rated.is_preferred),
+        (_TEST_FACTOR, not question.is_about_tests and is_test(parse_path(rated.candidate.uri))),
+        (_DESCRIPTION_FACTOR, kind in _DESCRIBING_TYPES),
+        (_HEAD_FACTOR, _is_head(symbol, kind)),
+        (_CONSTRUCTOR_FACTOR, symbol.endswith(_CONSTRUCTORS)),
     )
     worth = rated.score
     for factor, holds in factors:

@@ -105,7 +105,7 @@ def _get_graph_key(progress: SearchProgress) -> GraphKey:
     return GraphKey(progress.ref, progress.serving.number)
 
 
-_WHOLE: Final = frozenset({"route", "table"})
+_SINGLE_PASSAGE_TYPES: Final = frozenset({"route", "table"})
 """Types of documents that consist of one passage."""
 
 
@@ -151,7 +151,7 @@ def get_place_of_node(node: Node) -> Place | None:
 def find_place(reached: ReachedNode) -> Place | None:
     """Return the place of a node with its own passage; None for any other node."""
     place = _get_place(reached)
-    whole = reached.node.source_type in _WHOLE
+    whole = reached.node.source_type in _SINGLE_PASSAGE_TYPES
     return place if whole or (place is not None and place.symbol is not None) else None
 
 
@@ -188,12 +188,12 @@ _MIN_INDIRECT_SCORE = 0.5
 _DIRECT_PATH_LENGTH = 2
 """Number of names on the path from a start node to a directly related node."""
 _MOST_SEEDS = 40
-_DERIVED = frozenset({"route", "table"})
+_DERIVED_ROLES = frozenset({"route", "table"})
 """Roles of definitions in derived documents; each of these documents has a single passage."""
-_ROUTES = frozenset({"route", "operation"})
-_MOST_LEADING = 40
+_ROUTE_ROLES = frozenset({"route", "operation"})
+_MAX_LEADING_PLACES = 40
 """Maximum number of places, and of definitions, whose passages precede all other hits."""
-_MOST_PASSAGES_OF_NAME = 60
+_MAX_NAME_PASSAGES = 60
 """Maximum number of passages with a name that are searched for the definition of the name."""
 
 
@@ -318,7 +318,7 @@ class WalkStep(TrustedStep):
         requests = [
             RankingRequest(
                 word,
-                _MOST_PASSAGES_OF_NAME,
+                _MAX_NAME_PASSAGES,
                 replace(filters, documents=tuple(sorted(documents))),
                 symbols=True,
             )
@@ -376,7 +376,9 @@ def _find_exact_places(
         ]
         if not defined and "/" in name:
             defined = [
-                definition for definition in view.find_by_name(name) if definition.role in _ROUTES
+                definition
+                for definition in view.find_by_name(name)
+                if definition.role in _ROUTE_ROLES
             ]
         defined.sort(key=partial(_get_distance_key, name))
         own = [definition for definition in defined if _has_passage(definition)]
@@ -390,17 +392,17 @@ def _find_exact_places(
                 key=lambda document: is_test(parse_path(document.uri)),
             )
             places |= {Place(file.document_id): None for file in files}
-    return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
+    return [*places][:_MAX_LEADING_PLACES], definitions[:_MAX_LEADING_PLACES]
 
 
 def _has_passage(found_symbol: FoundSymbol) -> bool:
-    return found_symbol.content_hash is not None or found_symbol.role in _DERIVED
+    return found_symbol.content_hash is not None or found_symbol.role in _DERIVED_ROLES
 
 
 def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     """Return a sort key for the definitions that a name may mean, the best match first."""
     written, defined = split_name(name, folded=False), split_name(found_symbol.name, folded=False)
-    is_derived = found_symbol.role in _DERIVED
+    is_derived = found_symbol.role in _DERIVED_ROLES
     is_other = defined[-len(written) :] != written
     return (
         is_other,

@@ -34,10 +34,10 @@ from rag_assets.systems.code_memory.sources.repositories.objects import (
 )
 
 _MAX_BYTES = 512 << 20
-_FACTS: Final = struct.Struct(">10I20sH")
+_ENTRY_STRUCT: Final = struct.Struct(">10I20sH")
 _EXTENDED, _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x4000, 0x2000
-_FOLDER: Final = 0o040000
-_WORD = 0xFFFFFFFF
+_FOLDER_MODE: Final = 0o040000
+_WORD_MASK = 0xFFFFFFFF
 _HINT = "delete the file `index` in that folder, then run `git reset` in the worktree"
 
 
@@ -71,8 +71,8 @@ class IndexEntry:
             self.settled
             and self.mtime == _split_time(facts.st_mtime_ns)
             and self.ctime == _split_time(facts.st_ctime_ns)
-            and self.inode == facts.st_ino & _WORD
-            and self.size == facts.st_size & _WORD
+            and self.inode == facts.st_ino & _WORD_MASK
+            and self.size == facts.st_size & _WORD_MASK
             and self.mtime < written
         )
 
@@ -123,10 +123,10 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
     entries: dict[str, IndexEntry] = {}
     skipped = []
     for _ in range(count):
-        facts = _FACTS.unpack_from(content, at)
+        facts = _ENTRY_STRUCT.unpack_from(content, at)
         flags = facts[-1]
         more = 0
-        end = at + _FACTS.size
+        end = at + _ENTRY_STRUCT.size
         if flags & _EXTENDED:
             (more,) = struct.unpack_from(">H", content, end)
             end += 2
@@ -140,7 +140,7 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
             path = content[end:stop]
             at += (stop - at + 8) // 8 * 8
         name = path.decode("utf-8", "surrogateescape")
-        if facts[6] == _FOLDER:
+        if facts[6] == _FOLDER_MODE:
             skipped.append(name)
         else:
             entries[name] = IndexEntry(
@@ -179,10 +179,10 @@ def _read_number(content: bytes, at: int) -> tuple[int, int]:
 
 def _split_time(nanoseconds: int) -> tuple[int, int]:
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return seconds & _WORD, rest
+    return seconds & _WORD_MASK, rest
 
 
-_NEW = 0o100644
+_NEW_FILE_MODE = 0o100644
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,14 +318,14 @@ class Worktree:
             entry = None if index is None else index.entries.get(path)
             tracked_file = tracked.get(path)
             facts = facts_by_path.get(path)
-            mode = _NEW if tracked_file is None else tracked_file.mode
+            mode = _NEW_FILE_MODE if tracked_file is None else tracked_file.mode
             if facts is None and mode in REGULAR and not (index and index.is_skipped(path)):
                 continue  # The file was deleted.
             if facts is not None and mode not in REGULAR:
                 if mode == LINK and not self._stored.links:
                     facts = None  # A link that is stored as a file, on a system without links.
                 else:
-                    mode = _NEW
+                    mode = _NEW_FILE_MODE
             yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
 
 
