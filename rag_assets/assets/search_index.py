@@ -29,7 +29,7 @@ from rag_assets.resources.workbench import PublishJudge, Workbench
 from rag_assets.storage.catalog.documents.status import Status
 from rag_assets.storage.catalog.tenants.overview import TenantSummary
 
-_MOST_FAILED, _MOST_ADVICE = 50, 3
+_MAX_FAILED, _MOST_ADVICE = 50, 3
 _REPORT_SECONDS = 3_600.0
 _REPORTED_SHARE = 100
 """A run that changes at least one of this many entries is reported immediately."""
@@ -67,7 +67,7 @@ def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
 
 def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """Return a table of the documents in quarantine, with reasons and up to three remedies."""
-    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MAX_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(find_remedy(document) for document in failed))[:_MOST_ADVICE]
     return build_notes_table(

@@ -42,8 +42,8 @@ from rag_assets.systems.code_memory.retrieval.uses import (
 )
 from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, RelationView
 from rag_assets.systems.code_memory.retrieval.walk import (
-    MOST_NODES,
-    MOST_STEPS,
+    MAX_NODES,
+    MAX_STEPS,
     RelationQuestion,
     Walker,
     WalkResult,
@@ -63,11 +63,11 @@ from rag_assets.tenants.model import Tenant
 
 _ROUTE_DEPTH: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
-_MOST_ROUTES: Final = 3
-_MOST_LISTED_NAMES: Final = 10
-_MOST_RELATIONS: Final = 50
+_MAX_ROUTES: Final = 3
+_MAX_LISTED_NAMES: Final = 10
+_MAX_RELATIONS: Final = 50
 """Maximum number of relations to a table's models whose users are searched."""
-_MOST_TARGETS: Final = 3
+_MAX_TARGETS: Final = 3
 _EXCERPT_CHARACTERS: Final = 240
 _UNKNOWN_NAME_TEXT: Final = "Nothing that you may read is called so."
 _UNUSED_TEXT: Final = "Nothing uses it in the files that were read."
@@ -101,7 +101,7 @@ class CodeAnswers:
         if not routes:
             walks = self.compute_walks([route], direction="out")
             return self._explain_unknown(resolver, route, walks, first=ROUTE)
-        names = [node.name for node in routes[:_MOST_ROUTES]]
+        names = [node.name for node in routes[:_MAX_ROUTES]]
         walks = self.compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
         lines = [*_explain_prefix(route, names)]
         if len(routes) > 1:
@@ -116,8 +116,8 @@ class CodeAnswers:
                     described = self._formatter.format_relations(change.relations)
                     lines += [table, *(f"  {line}" for line in described)]
             notes += _list_gap_notes([walk, *changes])
-        if others := [node.name.removeprefix(ROUTE) for node in routes[_MOST_ROUTES:]]:
-            more = ", ".join(others[:_MOST_LISTED_NAMES])
+        if others := [node.name.removeprefix(ROUTE) for node in routes[_MAX_ROUTES:]]:
+            more = ", ".join(others[:_MAX_LISTED_NAMES])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
         return limit_lines(lines, notes=[*dict.fromkeys(notes)])
 
@@ -205,7 +205,7 @@ class CodeAnswers:
         names += [name for path in paths for name in resolver.find_names_in_file(path)]
         if route:
             names += [node.name for node in resolver.find_routes(route)]
-        walks = self.compute_walks(names, direction="in", depth=MOST_STEPS)
+        walks = self.compute_walks(names, direction="in", depth=MAX_STEPS)
         notes = _list_gap_notes(walks)
         dependents = _Dependents(self, names, walks)
         uses = dependents.follow_by_name(resolver.view, _list_start_nodes(walks))
@@ -263,13 +263,13 @@ class CodeAnswers:
         if not targets:
             return self._explain_unknown(resolver, name)
         answer: list[str] = []
-        for target in targets[:_MOST_TARGETS]:
+        for target in targets[:_MAX_TARGETS]:
             answer += describe_history(self.tenant, self.settings, *target)
-        files = [FILE + uri for uri in dict.fromkeys(uri for uri, *_ in targets[:_MOST_TARGETS])]
+        files = [FILE + uri for uri in dict.fromkeys(uri for uri, *_ in targets[:_MAX_TARGETS])]
         runs = self.compute_walks(files, direction="out", kinds=("changed_by",))
         changes = [relation for walk in runs for relation in walk.relations]
         answer += self._formatter.format_relations(changes)
-        omitted_count = len(targets) - _MOST_TARGETS
+        omitted_count = len(targets) - _MAX_TARGETS
         notes = (
             [f"{format_count(omitted_count, 'more definition')} of the name"]
             if omitted_count > 0
@@ -337,10 +337,10 @@ class CodeAnswers:
         models = _list_sources(walks, "maps_to")
         users = self.compute_walks(models, direction="in")
         related = [source for source in _list_sources(users, "relates_to") if source not in models]
-        followed = self.compute_walks(related[:_MOST_RELATIONS], direction="in")
-        omitted_relations = format_count(len(related) - _MOST_RELATIONS, "more relation")
+        followed = self.compute_walks(related[:_MAX_RELATIONS], direction="in")
+        omitted_relations = format_count(len(related) - _MAX_RELATIONS, "more relation")
         note = f"users of {omitted_relations} to its models were not looked for"
-        return [*users, *followed], [note] if len(related) > _MOST_RELATIONS else []
+        return [*users, *followed], [note] if len(related) > _MAX_RELATIONS else []
 
     @property
     def _walker(self) -> Walker:
@@ -366,7 +366,7 @@ class CodeAnswers:
         plain = question_name.lstrip("\\").replace("@", "::").lower()
         if len(by_name) == 1 and next(iter(by_name)).lower().endswith(plain):
             return
-        for name, node in [*by_name.items()][:_MOST_TARGETS]:
+        for name, node in [*by_name.items()][:_MAX_TARGETS]:
             where = self._formatter.format_place(node.uri, node.line_start)
             shown = format_name(name.removeprefix(TABLE))
             taken_for = f"{node.source_type} {shown}  {where}".rstrip()
@@ -450,7 +450,7 @@ class _Dependents:
                 key = use.repository, use.source
                 if key in self._found or key in self.start_keys:
                     continue
-                if len(self._found) >= MOST_NODES:
+                if len(self._found) >= MAX_NODES:
                     omitted += 1
                     continue
                 known_path = self._found.get((owners[use.target], use.target))
@@ -481,7 +481,7 @@ class _Dependents:
             for node in walk.nodes:
                 key = node.repository, node.name
                 is_new = node.name in paths and key not in self.start_keys
-                if is_new and len(self._found) < MOST_NODES:
+                if is_new and len(self._found) < MAX_NODES:
                     self._found.setdefault(key, (node, (*before, *paths[node.name][1:])))
 
 
@@ -527,7 +527,7 @@ def _get_last_name(name: str) -> str:
 def _suggest_search(*questions: str) -> list[str]:
     """Return a command that finds all occurrences of names; none if no name is a word."""
     names = (question for question in questions if "/" not in question)
-    words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MOST_TARGETS]
+    words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MAX_TARGETS]
     if not words:
         return []
     patterns = " ".join(f"-e {shlex.quote(word)}" for word in words)

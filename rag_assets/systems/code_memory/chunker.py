@@ -36,7 +36,7 @@ _PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "
 _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
 _DATA = "data"
-_MOST_KEYS = 300
+_MAX_KEYS = 300
 """Number of units above which a structured file counts as data, in any folder."""
 _REST = Definition("rest")
 
@@ -65,7 +65,7 @@ def cut_document(request: ChunkRequest) -> CutText:
         return CutText(_split_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_split_along_sections(request), facts)
-    if request.path_hint == _DATA or len(reading.units) > _MOST_KEYS:
+    if request.path_hint == _DATA or len(reading.units) > _MAX_KEYS:
         joined = (
             replace(unit, alone=False) if unit.role == "key" else unit for unit in reading.units
         )

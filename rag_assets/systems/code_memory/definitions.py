@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.derived.model import INDEXES
 from rag_assets.systems.code_memory.pipeline.fact_store import RelationDrift, compare_relations
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 
-_MOST_LINES = 50
+_MAX_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
 
 _RELATIONS = describe_asset(
@@ -79,8 +79,8 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
 
 
 def _format_list(lines: list[str]) -> str:
-    shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MOST_LINES]]
-    more = len(lines) - _MOST_LINES
+    shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MAX_LINES]]
+    more = len(lines) - _MAX_LINES
     return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])
 
 

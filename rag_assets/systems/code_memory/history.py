@@ -36,8 +36,8 @@ _SECONDS: Final = 3.0
 """Processor time after which a walk ends, in seconds."""
 _MAX_LISTED_COMMITS: Final = 20
 """Maximum number of commits listed for one file or definition."""
-_MOST_COMMITS: Final = 50_000
-_MOST_PARENTS: Final = 100
+_MAX_COMMITS: Final = 50_000
+_MAX_PARENTS: Final = 100
 """Maximum parents of a merge that are read, because time is checked only between commits."""
 _LARGEST_COMPARED_BYTES: Final = 2 << 20
 """Size in bytes above which files are compared as a whole instead of line by line."""
@@ -148,7 +148,7 @@ class HistoryWalk:
         while self._waiting:
             if len(changes) == most:
                 return History(changes, looked_at, f"only the last {most} are listed")
-            if thread_time() > last or looked_at == _MOST_COMMITS:
+            if thread_time() > last or looked_at == _MAX_COMMITS:
                 oldest = self._waiting[0][2].date
                 return History(changes, looked_at, f"commits before {oldest} were not looked at")
             _, _, current, blob, wanted = heappop(self._waiting)
@@ -186,9 +186,9 @@ class HistoryWalk:
             heappush(self._waiting, (-commit.time, len(self._seen), commit, blob, lines))
 
     def _iter_parents(self, commit: Commit) -> Iterator[Commit]:
-        if len(commit.parents) > _MOST_PARENTS:
-            self._cut_off = f"{commit.id[:9]} has more than {_MOST_PARENTS} parents"
-        for id_ in commit.parents[:_MOST_PARENTS]:
+        if len(commit.parents) > _MAX_PARENTS:
+            self._cut_off = f"{commit.id[:9]} has more than {_MAX_PARENTS} parents"
+        for id_ in commit.parents[:_MAX_PARENTS]:
             try:
                 yield self._read_commit(id_)
             except ListingFailed:  # The history of a shallow clone ends here.

@@ -91,7 +91,7 @@ def has_our_header(content: bytes) -> bool:
     return content.startswith((_SHELL + _OURS).encode())
 
 
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 _HOOKS_PATH: Final = "core.hookspath"
 
 
@@ -234,7 +234,7 @@ def _read_user_hooks_path() -> str | None:
 
 def _read_settings(path: Path) -> dict[str, str]:
     try:
-        return parse_configuration(path.read_bytes()[:_MOST_BYTES])
+        return parse_configuration(path.read_bytes()[:_MAX_BYTES])
     except OSError:
         return {}
 
@@ -245,13 +245,13 @@ def _read_hook(hook: Path) -> bytes | None:
         if not hook.is_file():
             return b"\0" if hook.is_symlink() else None
         with hook.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(
             f"the hook {str(hook)!r} cannot be read: {error.strerror}",
             hint="run the command as the owner of the hook",
         ) from None
-    return content if len(content) <= _MOST_BYTES else b"\0"
+    return content if len(content) <= _MAX_BYTES else b"\0"
 
 
 def _write_hook(hook: Path, content: bytes) -> None:

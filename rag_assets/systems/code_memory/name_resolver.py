@@ -36,11 +36,11 @@ from rag_assets.systems.code_memory.symbols.names import (
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
 
-MOST_MEANT: Final = 5
+MAX_MEANT: Final = 5
 """Maximum number of definitions that are found by the last part of their names."""
 
 _MAX_LISTED_LANGUAGES: Final = 3
-_MOST_BASES: Final = 6
+_MAX_BASES: Final = 6
 """Maximum number of steps from a class to a base class that defines a member."""
 _FILE_TYPES: Final = (*SOURCE_TYPES, "file")
 _MAX_SIMILAR: Final = 500
@@ -238,7 +238,7 @@ class NameResolver:
         for spelled in list_symbol_spellings(name):
             owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
             classes = {node.name for node in self._find_exact(owner)} if owner else set()
-            for _ in range(_MOST_BASES):
+            for _ in range(_MAX_BASES):
                 if not classes:
                     break
                 edges = self.view.find_edges_of_names(sorted(classes), "out").edges
@@ -257,7 +257,7 @@ class NameResolver:
             for definition in like
             if _get_last_part(definition.name).lower() in wanted
         ]
-        return nodes[:MOST_MEANT]
+        return nodes[:MAX_MEANT]
 
     @property
     def _uris(self) -> list[str]:

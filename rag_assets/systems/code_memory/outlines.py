@@ -14,12 +14,12 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
+from rag_assets.systems.code_memory.retrieval.uses import MAX_CANDIDATES, Use
 from rag_assets.systems.code_memory.retrieval.walk import WalkResult
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
-MOST_TOKENS: Final = 2_000
+MAX_TOKENS: Final = 2_000
 _RESERVED_TOKENS: Final = 60
 _MAX_EVIDENCE_CHARACTERS: Final = 120
 _MAX_NAME_CHARACTERS: Final = 300
@@ -30,7 +30,7 @@ _ROUTE: Final = "route:"
 def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     """Return the lines that fit the token limit, the number of omitted lines, and notes."""
     ending = list(notes)
-    room = MOST_TOKENS - _RESERVED_TOKENS - sum(count_text(note) + 1 for note in ending)
+    room = MAX_TOKENS - _RESERVED_TOKENS - sum(count_text(note) + 1 for note in ending)
     shown: list[str] = []
     omitted_lines = 0
     for line in lines:
@@ -51,7 +51,7 @@ def to_one_line(name: str) -> str:
     return escape_imitations(" ".join(name.split()))[:_MAX_NAME_CHARACTERS]
 
 
-_MOST_SHOWN_PARTS: Final = 3
+_MAX_SHOWN_PARTS: Final = 3
 _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 
 
@@ -62,12 +62,12 @@ def format_name(name: str) -> str:
     # An anonymous class is named after its file.
     shown = (name.partition("#")[2] or name).removeprefix(_ROUTE)
     namespaces = shown.split("::")
-    if len(namespaces) > _MOST_SHOWN_PARTS and "\\" not in shown:
+    if len(namespaces) > _MAX_SHOWN_PARTS and "\\" not in shown:
         return "::".join(namespaces[-2:])
     if not _DOTTED.fullmatch(shown):
         return shown
     parts = shown.split(".")
-    kept = parts[-2:] if len(parts) > _MOST_SHOWN_PARTS else parts
+    kept = parts[-2:] if len(parts) > _MAX_SHOWN_PARTS else parts
     first_type = next((at for at, part in enumerate(kept) if part[0].isupper()), 0)
     return ".".join(kept[first_type:])
 
@@ -162,7 +162,7 @@ class LineFormatter:
             count = max(use.candidates for use in uses_of_target)
             which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
             heading = f"possibly {format_name(target)}, {which} ({len(uses_of_target)})"
-            if count > MOST_CANDIDATES:
+            if count > MAX_CANDIDATES:
                 yield heading
                 continue
             yield f"{heading}:"

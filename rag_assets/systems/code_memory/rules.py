@@ -16,13 +16,13 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
 from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import LineFormatter
 from rag_assets.systems.code_memory.relations.edge_rules import list_targets_of_mention
-from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationView
+from rag_assets.systems.code_memory.retrieval.view import MAX_EDGES, RelationView
 from rag_assets.systems.code_memory.sources.repositories.attributes import split_path
 from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, list_path_spellings
 from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path
 from rag_assets.tenants.model import Tenant
 
-MOST_DOCUMENTS: Final = 200
+MAX_DOCUMENTS: Final = 200
 """Maximum number of documents that are read for one answer."""
 
 _RULE_KINDS: Final = ("cursor_rule", "claude_rule")
@@ -130,10 +130,10 @@ class RuleBook:
         candidates, omitted_count = self._find_candidates(
             files, naming={edge.document_id for edge in spoken}
         )
-        ids = [candidate.document.document_id for candidate in candidates[:MOST_DOCUMENTS]]
+        ids = [candidate.document.document_id for candidate in candidates[:MAX_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
         lines: list[str] = []
-        for candidate in candidates[:MOST_DOCUMENTS]:
+        for candidate in candidates[:MAX_DOCUMENTS]:
             read = texts.get(candidate.document.document_id)
             text = "" if read is None else read.text
             if (concern := candidate.explain_concern(text, files)) is not None:
@@ -145,12 +145,12 @@ class RuleBook:
                 )
                 if candidate.kind in _RULE_KINDS:
                     lines += (f"  {line}" for line in text.split("\n") if line.strip())
-        omitted_count += max(0, len(candidates) - MOST_DOCUMENTS)
+        omitted_count += max(0, len(candidates) - MAX_DOCUMENTS)
         lacking = (
             [f"{format_count(omitted_count, 'more document')} not read"] if omitted_count else []
         )
-        if len(spoken) >= MOST_EDGES:
-            lacking.append(f"they are named at more than {MOST_EDGES:,} places")
+        if len(spoken) >= MAX_EDGES:
+            lacking.append(f"they are named at more than {MAX_EDGES:,} places")
         return lines, [f"this may lack something: {gap}" for gap in lacking]
 
     def _find_candidates(
@@ -166,7 +166,7 @@ class RuleBook:
         for edge in stated:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
         # If the list of edges is cut off, globs of the last and of later documents may be missing.
-        cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
+        cut = stated[-1].uri if len(stated) >= MAX_EDGES else None
         ranked: list[tuple[bool, int, str, _Candidate]] = []
         unknown = 0
         for document in self.view.list_documents([*_KIND_ORDER, _FILE]):

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rag_assets.api.admission import AdmittedRetriever
     from rag_assets.search import AsyncRetriever
 
-MOST_RELATED: Final = 20
+MAX_RELATED: Final = 20
 """Maximum number of names of each kind in a chunk's metadata."""
 
 _LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
@@ -94,9 +94,9 @@ def _build_chunk_metadata(
         file_path=parse_path(hit.uri),
         line_range=None if lines[0] is None or lines[1] is None else (lines[0], lines[1]),
         language=None if hit.media_type == MEDIA_TYPE else hit.language,
-        related_symbols=tuple(related.get("symbol", ())[:MOST_RELATED]),
-        related_routes=tuple(related.get("route", ())[:MOST_RELATED]),
-        related_tables=tuple(related.get("table", ())[:MOST_RELATED]),
+        related_symbols=tuple(related.get("symbol", ())[:MAX_RELATED]),
+        related_routes=tuple(related.get("route", ())[:MAX_RELATED]),
+        related_tables=tuple(related.get("table", ())[:MAX_RELATED]),
         paths=(hit.uri, *hit.also),
     )
 
@@ -183,7 +183,7 @@ def _get_repository(hit: Hit) -> str:
 
 NOTICE: Final = "RAG is OFF for this run"
 TOP_K: Final = 12
-MOST_CHUNKS: Final = 50
+MAX_CHUNKS: Final = 50
 _NOT_INDEXED_TEXT: Final = "Nothing of the project is indexed yet. What is the question about?"
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
@@ -205,7 +205,7 @@ class RetrievalOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    top_k: Annotated[int, Field(ge=1, le=MOST_CHUNKS), NUMBER] = TOP_K
+    top_k: Annotated[int, Field(ge=1, le=MAX_CHUNKS), NUMBER] = TOP_K
     source_types: Annotated[tuple[_Name, ...], Field(max_length=100)] | None = None
     must_include_paths: Annotated[tuple[_Path, ...], Field(max_length=25)] = ()
     route_name: _Name | None = None

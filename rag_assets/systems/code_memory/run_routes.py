@@ -22,7 +22,7 @@ from rag_assets.systems.code_memory.access import AdministeredDependency, Projec
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
 from rag_assets.systems.code_memory.runs import (
-    MOST_BYTES,
+    MAX_BYTES,
     FilePath,
     Run,
     RunEvent,
@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.service import invalidate, request_reindexin
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
-_MOST_PATHS = 200
+_MAX_PATHS = 200
 _RUN = "/{project_id}/runs/{run}"
 
 router = APIRouter(
@@ -45,7 +45,7 @@ router = APIRouter(
 class EventLines(Guarded):
     """A route whose request body contains events, one per line."""
 
-    most_bytes = MOST_BYTES
+    most_bytes = MAX_BYTES
 
 
 receiving = APIRouter(
@@ -89,7 +89,7 @@ class IndexedPaths(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    paths: Annotated[tuple[FilePath, ...], Field(max_length=_MOST_PATHS)] = ()
+    paths: Annotated[tuple[FilePath, ...], Field(max_length=_MAX_PATHS)] = ()
 
 
 class NamedPaths(BaseModel):
@@ -101,7 +101,7 @@ class NamedPaths(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    paths: Annotated[tuple[FilePath, ...], Field(min_length=1, max_length=_MOST_PATHS)]
+    paths: Annotated[tuple[FilePath, ...], Field(min_length=1, max_length=_MAX_PATHS)]
 
 
 @router.put(_RUN)

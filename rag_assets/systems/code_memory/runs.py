@@ -36,12 +36,12 @@ from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run
 from rag_assets.systems.code_memory.sources.records import RunsConfig
 from rag_assets.tenants.model import Tenant
 
-MOST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 4 << 20
 """Maximum size in bytes of all events in a request."""
-MOST_EVENTS: Final = 1_000
+MAX_EVENTS: Final = 1_000
 MAX_LINE_BYTES: Final = 128 << 10
 """Maximum size of an event in bytes; several times the size of the longest summary."""
-_MOST_ERRORS: Final = 50
+_MAX_ERRORS: Final = 50
 
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"
 _DRIVE: Final = re.compile(r"[A-Za-z]:[/\\]")
@@ -116,8 +116,8 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
     for number, line in enumerate(body.split(b"\n"), start=1):
         if not line.strip():
             continue
-        if len(events) == MOST_EVENTS:
-            problem = f"a request must not contain more than {MOST_EVENTS:,} events"
+        if len(events) == MAX_EVENTS:
+            problem = f"a request must not contain more than {MAX_EVENTS:,} events"
             errors.append(_build_error(number, problem))
         elif len(line) > MAX_LINE_BYTES:
             errors.append(
@@ -128,7 +128,7 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
                 events.append(RunEvent.model_validate_json(line))
             except ValidationError as error:
                 errors += _iter_errors(number, error)
-        if len(errors) >= _MOST_ERRORS:
+        if len(errors) >= _MAX_ERRORS:
             break
     if not events and not errors:
         errors.append(_build_error(1, "the request contains no event"))

@@ -21,14 +21,14 @@ from rag_assets.search.hits import take_first_sentences
 _NORMAL_QUANTILE = 1.959964
 """Quantile of the normal distribution for 95 %."""
 _MAX_ALTERNATIVES = 3
-_MOST_COMMON, _MODERATE = 5, 3
+_MAX_COMMON, _MODERATE = 5, 3
 
 
 def choose_label(successes: int, failures: int = 0) -> str:
     """Return the label of a solution, such as "Most Common", by its successes and failures."""
     if has_mostly_failed(successes, failures):
         return "Mostly Failed"
-    if successes >= _MOST_COMMON:
+    if successes >= _MAX_COMMON:
         return "Most Common"
     return "Moderate" if successes >= _MODERATE else "Less Common"
 

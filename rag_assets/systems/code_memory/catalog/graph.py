@@ -230,7 +230,7 @@ class SegmentBuilder:
         return segment, texts
 
 
-MOST_CACHED = 20_000
+MAX_CACHED = 20_000
 """Maximum number of cached edges, and of cached definitions; most walks read the same few."""
 
 _DOCUMENT_BYTES = 420
@@ -240,7 +240,7 @@ _CACHED_ROW_BYTES = 400
 _CACHED_NAME_BYTES = 150
 
 
-MOST_CACHED_NAMES = 100_000
+MAX_CACHED_NAMES = 100_000
 """Maximum number of definition names in the cache of short names."""
 
 
@@ -258,9 +258,9 @@ class NameCache:
     def put(self, scopes: frozenset[str], short: str, names_called: NamesCalled) -> None:
         """Cache the names for a short name; clear the cache first if it would get too large."""
         count = 1 + sum(len(names) for names in names_called.values())
-        if self._count + count > MOST_CACHED_NAMES:
+        if self._count + count > MAX_CACHED_NAMES:
             self._found, self._count = {}, 0
-        if count <= MOST_CACHED_NAMES:
+        if count <= MAX_CACHED_NAMES:
             self._found[scopes, short] = names_called
             self._count += count
 
@@ -353,6 +353,6 @@ class Graph:
 
 def _estimate_bytes(segment: Segment) -> int:
     edges, symbols = len(segment.edges.text), len(segment.symbols.text)
-    rows = min(MOST_CACHED, edges) + min(MOST_CACHED, symbols)
-    names = min(MOST_CACHED_NAMES, symbols)
+    rows = min(MAX_CACHED, edges) + min(MAX_CACHED, symbols)
+    names = min(MAX_CACHED_NAMES, symbols)
     return segment.bytes + rows * _CACHED_ROW_BYTES + names * _CACHED_NAME_BYTES

@@ -33,7 +33,7 @@ from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges,
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 
 _BATCH_TEXTS = 1_000
-_MOST_SEGMENTS = 8
+_MAX_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _MAX_WASTE_RATIO = 2
 """Maximum ratio of all texts in segments to the needed texts, and to those of the first segment."""
@@ -105,7 +105,7 @@ def _choose_segments(
         return (), {}
     texts = {key: number for key, number in former.texts.items() if key in wanted}
     segments = former.segments
-    if len(segments) >= _MOST_SEGMENTS:
+    if len(segments) >= _MAX_SEGMENTS:
         segments = segments[:1]
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
     stored_count = sum(segment.count for segment in segments)
@@ -156,8 +156,8 @@ def _build_documents(
 
 _LOG = logging.getLogger(__name__)
 
-MOST_BYTES = 256 * 1024**2
-_MOST_TENANTS = 10_000
+MAX_BYTES = 256 * 1024**2
+_MAX_TENANTS = 10_000
 _PAUSE_FACTOR = 5.0
 """Pause before a tenant's graph is loaded again, as a multiple of the last load's duration."""
 _MAX_PAUSE_SECONDS = 10.0
@@ -186,7 +186,7 @@ class RelationGraphs:
     callers read the catalog, and the graph is updated in the background.
     """
 
-    def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, database: Database, most_bytes: int = MAX_BYTES) -> None:
         self.most_bytes = most_bytes
         self._database = database
         self._lock = threading.Lock()
@@ -240,7 +240,7 @@ class RelationGraphs:
                 self._drop_least_used()
 
     def _drop_least_used(self) -> None:
-        while len(self._tenants) > _MOST_TENANTS:
+        while len(self._tenants) > _MAX_TENANTS:
             self._tenants.popitem(last=False)
         used_bytes = self.bytes
         for tenant in self._tenants.values():

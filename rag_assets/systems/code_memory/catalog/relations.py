@@ -33,7 +33,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     separate_nameless,
 )
 from rag_assets.systems.code_memory.catalog.graph import (
-    MOST_CACHED,
+    MAX_CACHED,
     NONE,
     Graph,
     GraphDocument,
@@ -451,7 +451,7 @@ def _read_cached(
     cached = cache.get(key)
     if cached is None:
         cached = build(segment, row, document)
-        if len(cache) < MOST_CACHED:
+        if len(cache) < MAX_CACHED:
             cache[key] = cached
     return cached
 

@@ -221,7 +221,7 @@ def imports_django(file_facts: FileFacts) -> bool:
     )
 
 
-_MOST_ROUTES: Final = 5_000
+_MAX_ROUTES: Final = 5_000
 _PARAMETERS: Final = (
     (re.compile(r"\?<[^\n]*$"), ""),
     (re.compile(r"<([\w-]+)\.\.>"), r"{\1}"),
@@ -251,7 +251,7 @@ def derive_by_framework_rules(
         ):
             continue
         reader = RouteReader(framework, files_of_languages)
-        routes = [*islice(reader.iter_routes(), _MOST_ROUTES)]
+        routes = [*islice(reader.iter_routes(), _MAX_ROUTES)]
         documents += _merge_routes(routes, handlers)
         unresolved += (UnresolvedStatement(*statement, ROUTES) for statement in reader.unresolved)
         documents += _iter_tables(framework, files_of_languages)
@@ -260,7 +260,7 @@ def derive_by_framework_rules(
 
 _FUNCTIONS: Final = frozenset({"function", "method"})
 """Roles of definitions that a wrapped handler may have."""
-_MOST_NAMESAKES: Final = 100
+_MAX_NAMESAKES: Final = 100
 """Maximum number of definitions with the name of a call in a handler; with more, it is ignored."""
 _TYPES: Final = frozenset({"class", "module", "type"})
 """Roles of definitions that may own a handler."""
@@ -309,7 +309,7 @@ class _Handlers:
         """
         called: dict[str, None] = {}
         for receiver, name in route.fact.values.get(INSIDE, ()):
-            if len(self._known.get(name, ())) > _MOST_NAMESAKES:
+            if len(self._known.get(name, ())) > _MAX_NAMESAKES:
                 continue
             candidates = self._list_candidates(
                 route.file, [*filter(None, [receiver]), name], _FUNCTIONS

@@ -57,11 +57,11 @@ _OPTIONAL_ENDING: Final = re.compile(r"(?<=[^/{}])\{[^{}/]*\?\}(?=/|$)")
 _PREFIX: Final = re.compile(r"api|rest|v\d+|[a-z]{2}(?:[-_][A-Za-z]{2})?")
 """Matches a leading part of a path that servers often add to all routes; `en` is a language."""
 _MAX_CHAIN_CALLS: Final = 12
-_MOST_TESTS: Final = 200
+_MAX_TESTS: Final = 200
 """Maximum number of requests listed for one route."""
-_MOST_REQUESTS: Final = 2_000
+_MAX_REQUESTS: Final = 2_000
 """Maximum number of requests matched in one file."""
-_MOST_PARTS: Final = 24
+_MAX_PARTS: Final = 24
 
 
 class _Request(NamedTuple):
@@ -112,11 +112,11 @@ def add_tests_to_routes(
     cut = []
     for name, statements in requests.items():
         unique = [*dict.fromkeys(statements)]
-        kept = (*routes_with_tests[name].statements, *unique[:_MOST_TESTS])
+        kept = (*routes_with_tests[name].statements, *unique[:_MAX_TESTS])
         routes_with_tests[name] = replace(routes_with_tests[name], statements=kept)
-        if len(unique) > _MOST_TESTS:
-            reason = f"{len(unique):,} requests of tests, of which {_MOST_TESTS} are listed"
-            first = unique[_MOST_TESTS]
+        if len(unique) > _MAX_TESTS:
+            reason = f"{len(unique):,} requests of tests, of which {_MAX_TESTS} are listed"
+            first = unique[_MAX_TESTS]
             cut.append(UnresolvedStatement(first.path, first.line_start, reason, name))
     return routes_with_tests, cut
 
@@ -177,7 +177,7 @@ class _Routes:
             # A request may add a format: `/orders.json`.
             names = dict.fromkeys((part, part.partition(".")[0] or part, _HOLE))
             following = (step.next[name] for step in steps for name in names if name in step.next)
-            steps = [*islice(following, _MOST_PARTS)]
+            steps = [*islice(following, _MAX_PARTS)]
         for step in steps:
             matching = [
                 name
@@ -231,7 +231,7 @@ def _iter_requests(
     count = 0
     for call in file.calls:
         for rule in rules:
-            if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
+            if call.values["name"] not in rule.calls or count >= _MAX_REQUESTS:
                 continue
             values = (find_argument(call, rule.path), find_argument(call, "0"))
             paths = (_find_path(file, value, call, repository) for value in values)
@@ -339,14 +339,14 @@ def _find_path(
 def _split_path(path: str) -> tuple[str, ...]:
     template = format_path_template(_PARAMETER.sub(_HOLE, path))
     parts = (_HOLE if _HOLE in part else part for part in template.split("/") if part)
-    return tuple(parts)[:_MOST_PARTS]
+    return tuple(parts)[:_MAX_PARTS]
 
 
 OPERATION: Final = "operation"
 """Kind of the fact that an API description states an operation."""
-_MOST_HANDLERS: Final = 3
+_MAX_HANDLERS: Final = 3
 """Maximum number of definitions of one operation; if more have its name, none is its handler."""
-_MOST_NAMESAKES: Final = 100
+_MAX_NAMESAKES: Final = 100
 """Maximum number of definitions that are compared for one operation."""
 _MIN_WORD_CHARACTERS: Final = 3
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -428,7 +428,7 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
     If several definitions have the name, only those whose class or file is named after the
     operation's tags or path count: `OwnersController.getOwner`, not `Pet.getOwner`.
     """
-    if len(same) > _MOST_NAMESAKES:
+    if len(same) > _MAX_NAMESAKES:
         return ()
     if len(same) > 1:
         wanted = _split_words(
@@ -445,7 +445,7 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
         same = [
             definition for score, definition in scored if score == best and (best or len(same) == 1)
         ]
-    return same if len(same) <= _MOST_HANDLERS else ()
+    return same if len(same) <= _MAX_HANDLERS else ()
 
 
 def _split_words(text: str) -> set[str]:

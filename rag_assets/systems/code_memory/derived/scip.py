@@ -38,7 +38,7 @@ _CODECS: Final = {_UTF8: ("utf-8", 1), _UTF16: ("utf-16-le", 2), _UTF32: ("utf-3
 _CONSTRUCTORS: Final = frozenset(
     {"<constructor>", "constructor", "__init__", "<init>", "__construct"}
 )
-_MOST_ALIASES: Final = 1_000
+_MAX_ALIASES: Final = 1_000
 """Maximum number of names in one file that are compared with its imports and exports."""
 _IMPORT: Final = re.compile(r"\s*(?:import|export|from|use|using)\b")
 _CALL: Final = re.compile(r"\s*(?:<[^()]*>)?\(")
@@ -259,7 +259,7 @@ def _iter_aliases(
         if alias and first == name:
             yield place.symbol, alias.strip()
         elif written != name and not place.is_definition:
-            if (place.symbol, written) in searched or len(searched) >= _MOST_ALIASES:
+            if (place.symbol, written) in searched or len(searched) >= _MAX_ALIASES:
                 continue
             searched.add((place.symbol, written))
             renamed = rf"\b(?:default|{re.escape(name)})\s+as\s+{re.escape(written)}\b"

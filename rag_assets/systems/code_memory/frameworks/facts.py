@@ -47,7 +47,7 @@ _MAX_HANDLER_CALLS: Final = 24
 """Maximum number of calls kept for a handler; further calls are dropped."""
 _EMITS: Final = "emits_event"
 _LISTENS: Final = "listens_to_event"
-_MOST_EVENTS: Final = 500
+_MAX_EVENTS: Final = 500
 """Maximum number of events in one text; further events are dropped."""
 _MAX_EVENT_CHARACTERS: Final = 120
 _EVENT: Final = re.compile(r"[A-Za-z0-9]+(?:[.:_/-]{1,2}[A-Za-z0-9]+)+")
@@ -326,7 +326,7 @@ def _list_event_facts(
         for rule in rules:
             for event in _read_events(fact, rule, names):
                 events.setdefault((event.kind, event.start, str(event.values)), event)
-        if len(events) >= _MOST_EVENTS:
+        if len(events) >= _MAX_EVENTS:
             break
     return [*events.values()]
 

@@ -25,11 +25,11 @@ _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
 
 LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
-MOST_PREFIXES: Final = 20
+MAX_PREFIXES: Final = 20
 """Maximum number of paths of one router; a router that is mounted several times has several."""
-_MOST_STEPS: Final = 8
+_MAX_STEPS: Final = 8
 """Maximum number of imports followed to find the definition of a name."""
-_MOST_STEPS_OF_TEXT: Final = 60
+_MAX_STEPS_OF_TEXT: Final = 60
 """Maximum number of names and parts in a text; a text with more is treated as computed."""
 _MAX_ENCLOSING: Final = 40
 """Maximum number of statements around an offset; beyond it, the outer statements are dropped."""
@@ -172,7 +172,7 @@ class RepositoryFiles:
         """Return the string that a value evaluates to; None if it is only known at run time."""
         todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
-        for _ in range(_MOST_STEPS_OF_TEXT):
+        for _ in range(_MAX_STEPS_OF_TEXT):
             if not todo:
                 return "".join(parts)[:_MAX_TEXT_CHARACTERS]
             here, value_part, place = todo.pop()
@@ -231,7 +231,7 @@ class RepositoryFiles:
         definitions: dict[tuple[str, str], tuple[File, str]] = {}
         todo = [(file, name, 0)]
         seen: set[tuple[str, str]] = set()
-        while todo and len(definitions) < _MOST_STEPS:
+        while todo and len(definitions) < _MAX_STEPS:
             here, written, depth = todo.pop()
             if (here.path, written) in seen:
                 continue
@@ -244,7 +244,7 @@ class RepositoryFiles:
                 is_known = here.find_assignment(last) is not None
                 holder = here if is_known else self._find_in_package(here, last)
                 definitions.setdefault((holder.path, last), (holder, last))
-            elif depth < _MOST_STEPS:
+            elif depth < _MAX_STEPS:
                 last = get_last_part(rest)
                 todo += [
                     (target, n, depth + 1) for target, n in self._find_exports(here, first, last)
@@ -356,7 +356,7 @@ def combine_paths(before: Sequence[str | None], after: Sequence[str | None]) -> 
         None if prefix is None or other is None else join_paths(prefix, other)
         for prefix, other in pairs
     )
-    return [*combined][:MOST_PREFIXES]
+    return [*combined][:MAX_PREFIXES]
 
 
 def iter_strings(values: Sequence[Value]) -> Iterator[str]:

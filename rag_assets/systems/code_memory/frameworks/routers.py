@@ -13,7 +13,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, ResourceRules
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
-    MOST_PREFIXES,
+    MAX_PREFIXES,
     File,
     RepositoryFiles,
     combine_paths,
@@ -29,7 +29,7 @@ _MAX_DEPTH: Final = 8
 """Maximum depth of routers that are mounted in, passed to, or created by each other."""
 _MAX_CHAIN_CALLS: Final = 200
 """Maximum number of calls in one chain; a longer chain is not treated as a router."""
-_MOST_FACTORIES: Final = 100
+_MAX_FACTORIES: Final = 100
 """Maximum number of functions with one name that create a router; with more, none is chosen."""
 _NO_CALL: Final = ["?"]
 _COMPUTED: Final = ("?", "?")
@@ -100,7 +100,7 @@ class RouterPaths:
                         file, call.values.get("on", _NO_CALL), call.start, 1
                     )
                     paths += combine_paths(self.list_paths_of_holders(file, call), own or [""])
-        return paths[:MOST_PREFIXES]
+        return paths[:MAX_PREFIXES]
 
     def find_path_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
@@ -331,13 +331,13 @@ class RouterPaths:
             is_import = on[0] == "n" and str(on[1]) in self._packages
             if holder.language == "go" and is_import and package not in {on[1], ""}:
                 continue  # The function of another package has the same name.
-            if index < 0 and len(paths) < MOST_PREFIXES and depth < _MAX_DEPTH:
+            if index < 0 and len(paths) < MAX_PREFIXES and depth < _MAX_DEPTH:
                 paths += self.list_paths_of_call(file, call)
-            elif 0 <= index < len(arguments) and len(paths) < MOST_PREFIXES:
+            elif 0 <= index < len(arguments) and len(paths) < MAX_PREFIXES:
                 own = self.list_paths_of_value(file, arguments[index], call.start, depth + 1)
                 paths += combine_paths(own, [self.find_path_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
-        return [*dict.fromkeys(paths)][:MOST_PREFIXES] or ([None] if is_unknown else [])
+        return [*dict.fromkeys(paths)][:MAX_PREFIXES] or ([None] if is_unknown else [])
 
     @cached_property
     def _packages(self) -> set[str]:
@@ -368,13 +368,13 @@ class RouterPaths:
             for other, call, path in self._mounts_by_router.get(key, ()):
                 on = call.values.get("on", _NO_CALL)
                 is_own = other is file and on == ["n", name] and key[0][:2] != "()"
-                if len(paths) >= MOST_PREFIXES or is_own:
+                if len(paths) >= MAX_PREFIXES or is_own:
                     continue
                 outer = self.list_paths_of_value(other, on, call.start, depth + 1) or [""]
                 paths += combine_paths(outer, [path])
             if paths:
                 break
-        return paths[:MOST_PREFIXES]
+        return paths[:MAX_PREFIXES]
 
     @cached_property
     def _mounts_by_router(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
@@ -413,7 +413,7 @@ class RouterPaths:
         """
         on = call.values.get("on", _NO_CALL)
         candidates = self._list_factories(call.values["name"], file.language)
-        if on[0] != "n" or not 0 < len(candidates) <= _MOST_FACTORIES:
+        if on[0] != "n" or not 0 < len(candidates) <= _MAX_FACTORIES:
             return None
         variable = get_last_part(str(on[1]))
         assignment = file.find_assignment(variable, call.start)

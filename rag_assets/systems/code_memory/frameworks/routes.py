@@ -20,7 +20,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
-    MOST_PREFIXES,
+    MAX_PREFIXES,
     File,
     RepositoryFiles,
     get_last_part,
@@ -36,9 +36,9 @@ from rag_assets.systems.code_memory.frameworks.routers import (
 )
 from rag_assets.systems.code_memory.frameworks.statements import PLACE, Value, find_argument
 
-_MOST_VERBS: Final = 8
+_MAX_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
-_MOST_WRAPPERS: Final = 8
+_MAX_WRAPPERS: Final = 8
 """Maximum number of calls around a handler that are followed; further calls are ignored."""
 _MAX_PATH_CHARACTERS: Final = 400
 """Maximum characters of a path; a longer path is cut off."""
@@ -140,7 +140,7 @@ class RouteReader:
             return
         verbs = [*self._iter_chained_methods(file, fact, routes)] if routes.verbs else []
         wrapped = () if verbs else self._list_wrapped_names(file, fact, routes)
-        for prefix in prefixes[:MOST_PREFIXES]:
+        for prefix in prefixes[:MAX_PREFIXES]:
             full = join_paths(str(prefix), path)
             for verb_methods, handler in verbs or [
                 (methods, self._find_handler_name(file, fact, routes))
@@ -184,7 +184,7 @@ class RouteReader:
     def _has_path_in_chain(self, file: File, fact: Fact) -> bool:
         """Return whether an earlier call in the chain has the path: `route('/x').get(show)`."""
         call: Fact | None = fact
-        for _ in range(_MOST_VERBS):
+        for _ in range(_MAX_VERBS):
             on = call.values.get("on", ["?"]) if call is not None else ["?"]
             if on[0] != "c":
                 return False
@@ -198,7 +198,7 @@ class RouteReader:
         if not routes.method_call:
             return fact
         call: Fact | None = fact
-        for _ in range(_MOST_VERBS):
+        for _ in range(_MAX_VERBS):
             call = None if call is None else file.next_calls.get((call.start, call.end))
             if call is not None and call.values["name"] == routes.method_call:
                 return call
@@ -290,7 +290,7 @@ class RouteReader:
             value = value[1][-1]
         names: list[str] = []
         todo = [value] if value is not None and value[0] == "c" else []
-        for _ in range(_MOST_WRAPPERS):
+        for _ in range(_MAX_WRAPPERS):
             call = file.find_call(todo.pop()) if todo else None
             parts = [*call.values["arguments"], call.values.get("on", ["?"])] if call else []
             names += [str(part[1]) if part[0] == "n" else "" for part in parts if part[0] in "nf"]
@@ -308,7 +308,7 @@ class RouteReader:
         handler = ""
         while (call := file.find_call(value)) is not None and len(
             methods_and_handlers
-        ) < _MOST_VERBS:
+        ) < _MAX_VERBS:
             handlers = [
                 argument for argument in call.values["arguments"] if argument[0] in {"n", "f"}
             ]
@@ -429,7 +429,7 @@ class RouteReader:
                     for prefix_path in paths
                 )
                 prefixes += texts
-        return prefixes[:MOST_PREFIXES] or [""]
+        return prefixes[:MAX_PREFIXES] or [""]
 
     def _insert_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
         """Return a path with `[controller]` and `[action]` replaced by their names."""

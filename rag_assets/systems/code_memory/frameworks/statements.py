@@ -70,7 +70,7 @@ _MAX_VALUE_CHARACTERS: Final = 300
 instead."""
 _MAX_NAME_CHARACTERS: Final = 80
 """Maximum characters of a name; a call or assignment with a longer name is dropped."""
-_MOST_VALUES: Final = 24
+_MAX_VALUES: Final = 24
 """Maximum number of arguments, elements or parameters; further ones are dropped."""
 _MAX_VALUE_DEPTH: Final = 4
 """Maximum depth of nested values; deeper values count as unknown."""
@@ -286,7 +286,7 @@ class _StatementReader:
         parts = self._list_arguments(node)
         ordered: list[Value] = []
         named_arguments: dict[str, Value] = {}
-        for part in parts[:_MOST_VALUES]:
+        for part in parts[:_MAX_VALUES]:
             label = part.child_by_field_name("name")
             if part.type in _NODES.pairs:
                 self._add_pairs(part, named_arguments, 0)
@@ -322,7 +322,7 @@ class _StatementReader:
 
     def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
-            for child in node.named_children[:_MOST_VALUES]:
+            for child in node.named_children[:_MAX_VALUES]:
                 self._add_pairs(child, add_to, depth)
             return
         parts = node.named_children
@@ -379,7 +379,7 @@ class _StatementReader:
         return ["n", self._get_compact_text(node.child_by_field_name("type"))]
 
     def _read_php_array(self, node: Node, depth: int) -> Value:
-        elements = node.named_children[:_MOST_VALUES]
+        elements = node.named_children[:_MAX_VALUES]
         if not any(len(element.named_children) > 1 for element in elements):
             values = (element.named_children[0] for element in elements if element.named_children)
             return ["l", [self.read_value(value, depth + 1) for value in values]]
@@ -389,14 +389,14 @@ class _StatementReader:
         return ["d", entries]
 
     def _read_list(self, node: Node, depth: int) -> Value:
-        parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
+        parts = [c for c in node.named_children if "comment" not in c.type][:_MAX_VALUES]
         if node.type in {"string_array", "symbol_array"}:
             return ["l", [["s", self._get_compact_text(part)] for part in parts]]
         return ["l", [self.read_value(part, depth + 1) for part in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
         entries: dict[str, Value] = {}
-        for child in node.named_children[:_MOST_VALUES]:
+        for child in node.named_children[:_MAX_VALUES]:
             if child.type == "shorthand_property_identifier":
                 entries[self._get_compact_text(child)] = ["n", self._get_compact_text(child)]
             elif child.type in _NODES.pairs:
@@ -421,13 +421,13 @@ class _StatementReader:
         """Return the value of a string with inserted expressions, such as `${PREFIX}/orders`."""
         parts: list[Value] = []
         at, end = self.tree.start(node), self.tree.end(node)
-        for inserted in spliced[:_MOST_VALUES]:
+        for inserted in spliced[:_MAX_VALUES]:
             text = self.tree.text[at : self.tree.start(inserted)]
             parts.append(["s", text if parts else _OPENING.sub("", text)])
             parts.append(self._read_interpolated_value(inserted, depth))
             at = self.tree.end(inserted)
         parts.append(["s", _CLOSING.sub("", self.tree.text[at:end])])
-        return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
+        return ["+", parts] if len(spliced) <= _MAX_VALUES else _UNKNOWN
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
         if node.type == "interpolated_identifier":
@@ -460,7 +460,7 @@ class _StatementReader:
             values |= call or {}
         elif node.type == "model_multi_attribute":
             name = self._get_compact_text(get_first_child(node)).strip("@")
-            values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MOST_VALUES]]
+            values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MAX_VALUES]]
         else:
             # Kotlin's `@Get("/")` is a call of a constructor, and `@Get` is only a type.
             inner = next((c for c in node.named_children if c.type in _NODES.annotating), node)
@@ -484,7 +484,7 @@ class _StatementReader:
         ordered: list[Value] = []
         named_values: dict[str, Value] = {}
         name = ""
-        for at, token in enumerate(tokens[:_MOST_VALUES]):
+        for at, token in enumerate(tokens[:_MAX_VALUES]):
             if token.type not in _NODES.strings and token.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
@@ -563,7 +563,7 @@ class _StatementReader:
         receiver = node.child_by_field_name("receiver")
         is_extension = receiver is not None and receiver.type == "receiver_type"
         parameters = [["this", self._get_compact_text(receiver)]] if is_extension else []
-        for child in nodes[:_MOST_VALUES]:
+        for child in nodes[:_MAX_VALUES]:
             if child.type in _NODES.parameters:
                 name = _find_name(child) or child.child_by_field_name("pattern")
                 type_ = self._get_compact_text(child.child_by_field_name("type"))

@@ -30,11 +30,11 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 from rag_assets.systems.code_memory.frameworks.statements import Value, find_argument
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
-_MOST_ANCESTORS: Final = 40
+_MAX_ANCESTORS: Final = 40
 """Maximum number of ancestors followed for a class; further ancestors are ignored."""
-_MOST_RENAMES: Final = 20
+_MAX_RENAMES: Final = 20
 """Maximum number of renames followed for a name; further renames are ignored."""
-_MOST_COLUMNS: Final = 300
+_MAX_COLUMNS: Final = 300
 """Maximum number of columns of a table; further columns are dropped."""
 
 
@@ -271,7 +271,7 @@ class TableReader:
         """
         lineage = {class_.place: class_}
         todo = [class_]
-        while todo and len(lineage) < _MOST_ANCESTORS:
+        while todo and len(lineage) < _MAX_ANCESTORS:
             here = todo.pop(0)
             for base in here.fact.values["bases"]:
                 parent = self._resolve_class(here.file, base)
@@ -382,7 +382,7 @@ class TableReader:
             if parent is not None and columns.parent_key:
                 key = columns.parent_key.replace("{parent}", parent.name.lower())
             first = [MappedColumn(key, "", False, "", class_.file, class_.fact)]
-        for column in [*first, *inherited.values()][:_MOST_COLUMNS]:
+        for column in [*first, *inherited.values()][:_MAX_COLUMNS]:
             table.columns.setdefault(column.name, column)
 
     def _iter_columns_of_bases(
@@ -581,7 +581,7 @@ class TableReader:
         """Return the table that a migration names, after all renames; None if it is unknown."""
         app = self._find_application_of_path(path)
         last = name if changes.naming == "table" else name.lower()
-        for _ in range(_MOST_RENAMES):
+        for _ in range(_MAX_RENAMES):
             if (app, last) not in newer:
                 break
             last = newer[app, last]

@@ -41,7 +41,7 @@ _PRIMITIVE: Final = frozenset(
 )
 _TYPE = re.compile(r"(?:final\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)(?:<|\s*$)")
 _MAX_TYPE_CHARACTERS: Final = 200
-_MOST_PACKAGES: Final = 10
+_MAX_PACKAGES: Final = 10
 """Maximum number of packages, imported with a wildcard, in which a name is looked up."""
 
 
@@ -65,7 +65,7 @@ def _iter_wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     names = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
     packages = (name.removesuffix(".*") for name in names if name.endswith(".*"))
     others = (name for name in packages if not name.startswith(("java.", "javax.")))
-    yield from islice(others, _MOST_PACKAGES)
+    yield from islice(others, _MAX_PACKAGES)
 
 
 class Java(LanguageGrammar):

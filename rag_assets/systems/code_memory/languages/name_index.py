@@ -15,11 +15,11 @@ from typing import Final
 from rag_assets.systems.code_memory.languages.tags import DEFAULT_WORD, TagLanguage, Tags
 from rag_assets.systems.code_memory.symbols.model import LETTERS
 
-_MOST_LINES: Final = 40
+_MAX_LINES: Final = 40
 """Maximum number of listed lines for one name and kind; further lines are only counted."""
-_MOST_MENTIONS: Final = 8
+_MAX_MENTIONS: Final = 8
 """Maximum number of listed lines for a name that is only mentioned."""
-_MOST_NAMES: Final = 20_000
+_MAX_NAMES: Final = 20_000
 """Maximum number of names in the index of a file; further names are dropped."""
 _MAX_LINE_CHARACTERS: Final = 2_000
 """Maximum characters of a line; the words in a longer line are skipped."""
@@ -72,7 +72,7 @@ def index_names(
     _add_words(places_by_name, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those that are only mentioned are dropped first.
     kept = nsmallest(
-        _MOST_NAMES, places_by_name, key=lambda name: (_get_best_rank(places_by_name[name]), name)
+        _MAX_NAMES, places_by_name, key=lambda name: (_get_best_rank(places_by_name[name]), name)
     )
     return "\n".join(f"{name}|{_pack_occurrences(places_by_name[name])}" for name in sorted(kept))
 
@@ -100,7 +100,7 @@ def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
         groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
     parts = []
     for letter in sorted(groups, key=_get_rank_of_use):
-        kept = groups[letter][: _MOST_MENTIONS if letter in "mn" else _MOST_LINES]
+        kept = groups[letter][: _MAX_MENTIONS if letter in "mn" else _MAX_LINES]
         more = len(groups[letter]) - len(kept)
         parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")
     return "|".join(parts)

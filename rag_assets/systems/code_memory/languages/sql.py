@@ -200,7 +200,7 @@ _MAX_SEARCHED_CHARACTERS: Final = 20_000
 
 _MAX_HEAD_CHARACTERS: Final = 1_000
 """Maximum characters at the start of a statement that say what it creates or changes."""
-_MOST_TABLES: Final = 50
+_MAX_TABLES: Final = 50
 
 
 def read_sql(text: str) -> CodeText:
@@ -249,7 +249,7 @@ def _list_tables(text: str, end: int, symbol: str, statement: re.Match[str]) -> 
     start = statement.end() if statement["name"] else statement.start()
     names = dict.fromkeys(_get_object_name(match) for match in pattern.finditer(text, start, last))
     kept = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
-    return [name for name in kept if name != symbol][:_MOST_TABLES]
+    return [name for name in kept if name != symbol][:_MAX_TABLES]
 
 
 _TABLES: Final = re.compile(

@@ -145,7 +145,7 @@ Ordinary code takes a tenth of a second for 100,000 characters.
 """
 _WINDOW_BYTES: Final = 1 << 15
 """Bytes of text that a query run covers; the elapsed time is checked after each run."""
-_MOST_CHILDREN: Final = 4_000
+_MAX_CHILDREN: Final = 4_000
 _MAX_DEPTH: Final = 1_000
 """Limits of children and depth of nodes with errors; beyond them a query takes quadratic time."""
 _MAX_WINDOW_DEPTH: Final = 2_000
@@ -157,7 +157,7 @@ _MIN_ERROR_LINES: Final = 3
 """Minimum number of lines of an error in which definitions are searched by their form."""
 _OVERLAP_BYTES: Final = 1 << 11
 """Bytes by which neighbouring windows overlap, so that no match is lost at a window's edge."""
-_MOST_STATES: Final = 1 << 9
+_MAX_STATES: Final = 1 << 9
 """Maximum number of unfinished matches of a query; further matches are dropped.
 
 Each node is compared with all unfinished matches, and each level of nesting adds some.
@@ -333,7 +333,7 @@ def _is_shapeless(root: Node) -> bool:
     todo = [(root, 0)] if root.has_error else []
     while todo:
         node, depth = todo.pop()
-        if node.child_count > _MOST_CHILDREN or depth > _MAX_DEPTH:
+        if node.child_count > _MAX_CHILDREN or depth > _MAX_DEPTH:
             return True
         todo += ((child, depth + 1) for child in node.children if child.has_error)
     return False
@@ -347,7 +347,7 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     """
     from tree_sitter import QueryCursor
 
-    cursor = QueryCursor(load_query(grammar), match_limit=_MOST_STATES)
+    cursor = QueryCursor(load_query(grammar), match_limit=_MAX_STATES)
     last = thread_time() + _MAX_QUERY_SECONDS
     matches: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte

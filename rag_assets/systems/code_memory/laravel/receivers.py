@@ -56,7 +56,7 @@ def find_result_form(form: Form, name: str) -> Form | None:
 _MAX_ROUNDS: Final = 6
 """Maximum number of rounds, which limits chains of functions that return each other's results."""
 
-_MOST_VALUES: Final = 6
+_MAX_VALUES: Final = 6
 _SCOPE: Final = "scope"
 _SINGLE_RELATIONS: Final = frozenset({"belongsTo", "hasOne", "hasOneThrough", "morphOne"})
 _AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
@@ -246,10 +246,10 @@ def _mark_aside(values: frozenset[Receiver]) -> frozenset[Receiver]:
 
 
 def _limit_values(values: frozenset[Receiver]) -> frozenset[Receiver]:
-    return values if len(values) <= _MOST_VALUES else frozenset()
+    return values if len(values) <= _MAX_VALUES else frozenset()
 
 
-_MOST_METHODS: Final = 60
+_MAX_METHODS: Final = 60
 """Maximum number of own methods, called directly or indirectly, that are read for an action."""
 
 _READ_KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
@@ -302,7 +302,7 @@ class FollowedStatements:
         owner = action.rpartition("::")[0]
         ancestors = {*self._inheritance.iter_ancestors(owner)}
         methods, todo = {action: None}, [action]
-        while todo and len(methods) < _MOST_METHODS:
+        while todo and len(methods) < _MAX_METHODS:
             for call in self._inheritance.iter_called_methods(todo.pop()):
                 call_owner, _, name = call.rpartition("::")
                 is_own = call_owner in ancestors

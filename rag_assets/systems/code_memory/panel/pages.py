@@ -149,7 +149,7 @@ def _shorten_name(name: str) -> str:
 
 
 _MAX_PARAMETER_CHARACTERS: Final = 1_000
-_MOST_STEPS: Final = 3
+_MAX_STEPS: Final = 3
 _DIRECTIONS: Final[dict[str, Direction]] = {"both": "both", "in": "in", "out": "out"}
 _FILE: Final = "file:"
 _T = TypeVar("_T")
@@ -176,7 +176,7 @@ async def show_name(visit: Visit) -> Response:
     parameter = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
     number = _read_parameter(visit, "depth")
-    depth = min(_MOST_STEPS, max(1, int(number) if re.fullmatch("[0-9]{1,2}", number) else 1))
+    depth = min(_MAX_STEPS, max(1, int(number) if re.fullmatch("[0-9]{1,2}", number) else 1))
     walk = WalkResult()
     if parameter:
         walk = await _walk(visit, parameter, direction=direction, depth=depth)
@@ -186,7 +186,7 @@ async def show_name(visit: Visit) -> Response:
         name=parameter,
         direction=direction,
         depth=depth,
-        steps=range(1, _MOST_STEPS + 1),
+        steps=range(1, _MAX_STEPS + 1),
         walk=walk,
         roots=[node for node in walk.nodes if node.name in roots],
         picture=build_picture(walk, roots),

@@ -258,7 +258,7 @@ class CodeFacts:
 FACTS = CodeFacts()
 
 
-_MOST_UNRESOLVED: Final = 300
+_MAX_UNRESOLVED: Final = 300
 """Maximum unresolved statements about routes, and about tables, kept for each access scope."""
 _SCOPE_CHARACTERS: Final = 12
 
@@ -316,7 +316,7 @@ def _derive_from_sources(
         references = _read_references(ctx, documents, files)
         derived = (*derivation.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)
-        unresolved[source] += limit_unresolved(derivation.unresolved, _MOST_UNRESOLVED)
+        unresolved[source] += limit_unresolved(derivation.unresolved, _MAX_UNRESOLVED)
         marks[source] = marks[source].extend(languages, reads_texts=has_index)
         unresolved[source] += (
             UnresolvedStatement(path, 0, figures, INDEXES) for path, figures in references.reports

@@ -263,7 +263,7 @@ def _list_edges_of_python(fact: Fact) -> list[Triple]:
     return _list_common_edges(fact)
 
 
-_MOST_NAMES: Final = 50
+_MAX_NAMES: Final = 50
 
 
 def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
@@ -275,7 +275,7 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
         return [("requests", _spell_own_name(fact.symbol), endpoint)]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind == "imports":
-        names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        names = [str(pair[0]) for pair in values.get("names", ())][:_MAX_NAMES] or ["default"]
         return [("imports", "", spell_module_name(name, imported)) for imported in names]
     if fact.kind in _REFERENCES and name:
         target = spell_module_name(module, name) if module else _spell_own_name(name)
@@ -333,7 +333,7 @@ def _list_edges_of_rust(fact: Fact) -> list[Triple]:
         owner = symbol.rpartition(".")[0]
         return [(MEMBER, _spell_own_name(symbol), _spell_own_name(owner))] if owner else []
     if fact.kind == "imports":
-        names = [str(pair[0]) for pair in fact.values.get("names", ())][:_MOST_NAMES]
+        names = [str(pair[0]) for pair in fact.values.get("names", ())][:_MAX_NAMES]
         return [("imports", "", _find_rust_target(name)) for name in names]
     if fact.kind not in _REFERENCES or not name:
         return []

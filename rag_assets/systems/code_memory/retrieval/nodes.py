@@ -50,7 +50,7 @@ _UNIT_ROLES = {
 }
 EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
 """Displayed name of the tool that resolved a relation, by the relation's `how`."""
-_MOST_CACHED_NODES: Final = 16_384
+_MAX_CACHED_NODES: Final = 16_384
 """Maximum number of cached nodes; walks read the same nodes again and again."""
 
 NodeKey: TypeAlias = tuple[str, str]
@@ -150,7 +150,7 @@ def _is_model_policy(source: str, target: Node) -> bool:
     return target.source_type == "model" and short == f"{wanted}Policy"
 
 
-@lru_cache(_MOST_CACHED_NODES)
+@lru_cache(_MAX_CACHED_NODES)
 def build_node(definition: FoundSymbol) -> Node:
     """Return the node of a definition."""
     role = _UNIT_ROLES.get(definition.role, "class")

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from rag_assets.systems.code_memory.symbols.names import TABLE, remove_type_arguments
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
-MOST_NAMES = 12
+MAX_NAMES = 12
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _UNSPACED: Final = (
@@ -142,7 +142,7 @@ class QuestionNames:
 
     def with_joined(self, name: str) -> QuestionNames:
         """Return these names with a further name in front: the joined words of the question."""
-        return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
+        return replace(self, names=(name, *self.names)[:MAX_NAMES], is_bare=True)
 
 
 def build_quotation(query: str) -> re.Pattern[str] | None:
@@ -176,7 +176,7 @@ def find_question_names(
     in_question, rest = _read_question(query)
     words = [_remove_plural(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _TYPES_BY_WORD.get(word, ())}
-    names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MOST_NAMES]
+    names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MAX_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
     plain = not any(
         character.isalpha() and not character.isascii() for token in rest for character in token

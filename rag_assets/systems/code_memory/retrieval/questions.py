@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.symbols.names import TABLE, split_name
 
 _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
-_MOST_WORDS: Final = 12
+_MAX_WORDS: Final = 12
 _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
 _MAX_NAME_CHARACTERS: Final = 100
@@ -58,7 +58,7 @@ def build_clarification(view: RelationView, query: str, *, first: str = "") -> C
 
 def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> list[str]:
     """Return the names of definitions most similar to a question or a name, nearest first."""
-    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
+    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MAX_WORDS]
     whole = "" if len(query) > _MAX_NAME_CHARACTERS else _REMOVED_CHARACTERS.sub("", query).lower()
     is_name = bool(whole) and (
         bool(first) or not any(character.isspace() for character in query.strip())
@@ -89,7 +89,7 @@ def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str
         if words:
             yield [[word.removesuffix("s")[:length] for word in words]]
     if len(name) >= _FEWEST:
-        yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MOST_WORDS]]
+        yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MAX_WORDS]]
 
 
 def _shorten_name(name: str) -> str:
@@ -111,7 +111,7 @@ _SYMBOL: Final = re.compile(
     r"|\w+_\w+"
 )
 """Matches names that do not occur in prose: qualified, in camel case, or in snake case."""
-_MOST_NAMES: Final = 4
+_MAX_NAMES: Final = 4
 _MAX_READ_ENTRIES: Final = 10
 """Maximum entries read per part of a name; some may belong to documents the caller may not read."""
 _TABLE_FIELD: Final = "table_name"
@@ -161,7 +161,7 @@ def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[tu
     in_query = find_question_names(request.query).names
     names += [("query", name) for name in in_query if _SYMBOL.fullmatch(name)]
     undefined: list[tuple[str, str]] = []
-    for field, written in names[:_MOST_NAMES]:
+    for field, written in names[:_MAX_NAMES]:
         name = written if field == "query" else written.removeprefix(TABLE)
         stored = TABLE + name if field == _TABLE_FIELD else written
         if not (

@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     get_stating_node,
 )
 from rag_assets.systems.code_memory.retrieval.view import RelationView
-from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES
+from rag_assets.systems.code_memory.retrieval.walk import MAX_NODES
 from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
 
 _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
@@ -128,11 +128,11 @@ _SHARED_CROWD_RELATIONS: Final = 2
 _MIN_SHARE: Final = 0.01
 """Minimum share to pass on along a relation, however relevant the node is."""
 
-_MOST_EDGES: Final = 1_000
+_MAX_EDGES: Final = 1_000
 """Maximum relations read of a node per direction; a node with more is treated as a dead end."""
-_MOST_NEIGHBOURS: Final = 50_000
+_MAX_NEIGHBOURS: Final = 50_000
 """Maximum neighbours and nodes cached for one state and one set of scopes; about 10 MB."""
-_MOST_STATES: Final = 4
+_MAX_STATES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +214,9 @@ class Neighbourhoods:
 
     def _add_to_cache(self, fresh: Mapping[_NodeAndFile, Neighbourhood]) -> None:
         size = sum(len(neighbourhood.neighbours) + 1 for neighbourhood in fresh.values())
-        if self._size + size > _MOST_NEIGHBOURS:
+        if self._size + size > _MAX_NEIGHBOURS:
             self._cache, self._size = {}, 0
-        if size <= _MOST_NEIGHBOURS:
+        if size <= _MAX_NEIGHBOURS:
             self._cache |= fresh
             self._size += size
 
@@ -237,7 +237,7 @@ class NeighbourhoodCache:
         with self._lock:
             neighbourhoods = self._by_state.setdefault(state, Neighbourhoods())
             self._by_state.move_to_end(state)
-            while len(self._by_state) > _MOST_STATES:
+            while len(self._by_state) > _MAX_STATES:
                 self._by_state.popitem(last=False)
             return neighbourhoods
 
@@ -261,7 +261,7 @@ def _read_neighbourhoods(
         "both",
         files=[name for _, name in edges_at],
         without=WEAK_RELATIONS,
-        most=_MOST_EDGES,
+        most=_MAX_EDGES,
     )
     if found_edges.cut and len(wanted) > 1:
         # The edges of one node leave no room for the edges of the others.
@@ -306,7 +306,7 @@ def _build_neighbourhood(
             neighbour = Neighbour(share, other, known[other], edge.kind, is_named, edge.document_id)
             ordered.append((-share, (edge.document_id, edge.position), neighbour))
     ordered.sort(key=lambda neighbour: neighbour[:2])
-    size = _MOST_EDGES if is_cut else len(edges)
+    size = _MAX_EDGES if is_cut else len(edges)
     return Neighbourhood([neighbour for _, _, neighbour in ordered], size)
 
 
@@ -341,9 +341,9 @@ _MIN_REACHED_RELEVANCE: Final = 0.04
 """Minimum relevance of a node that is reached from names."""
 _MIN_FOLLOWED_RELEVANCE: Final = 0.12
 """Minimum relevance of a node whose relations are followed from names."""
-_MOST_FOLLOWED_FROM_NAMES: Final = 20
+_MAX_FOLLOWED_FROM_NAMES: Final = 20
 """Maximum number of nodes whose relations are followed in each step from names."""
-_MOST_FOLLOWED_FROM_RESULTS: Final = (20, 15, 10)
+_MAX_FOLLOWED_FROM_RESULTS: Final = (20, 15, 10)
 """Maximum number of nodes whose relations are followed in each step from search results."""
 _KEPT_SHARE: Final = 0.9
 """Share of relevance that a step from search results keeps."""
@@ -422,7 +422,7 @@ def flow_from_results(
     """
     spread = _SpreadFromResults(view, neighbourhoods, dict(seeds), dict(nodes))
     values = dict(seeds)
-    for most in _MOST_FOLLOWED_FROM_RESULTS:
+    for most in _MAX_FOLLOWED_FROM_RESULTS:
         values = spread.step(values, most)
     return spread.build_flow()
 
@@ -459,7 +459,7 @@ class _SpreadFromNames(_Spread):
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
         """Follow the relations of the most relevant nodes in `frontier`; return the new nodes."""
         strong = [key for key in frontier if self.scores[key] >= _MIN_FOLLOWED_RELEVANCE]
-        best = sorted(strong, key=lambda key: -self.scores[key])[:_MOST_FOLLOWED_FROM_NAMES]
+        best = sorted(strong, key=lambda key: -self.scores[key])[:_MAX_FOLLOWED_FROM_NAMES]
         if not best:
             return []
         neighbourhoods, files = self._read_neighbourhoods_of(best)
@@ -486,7 +486,7 @@ class _SpreadFromNames(_Spread):
     def _select_frontier(
         self, new: Mapping[NodeKey, float], new_nodes: Mapping[NodeKey, Node]
     ) -> list[NodeKey]:
-        room = MOST_NODES - len(self.scores)
+        room = MAX_NODES - len(self.scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
         kept = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED_RELEVANCE]
         for key in kept:

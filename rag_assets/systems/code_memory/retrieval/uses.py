@@ -20,20 +20,20 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses
 from rag_assets.systems.code_memory.languages.tags import get_language_family, load_tag_languages
 from rag_assets.systems.code_memory.reading import get_language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, RelationView
+from rag_assets.systems.code_memory.retrieval.view import MAX_IMPLEMENTATIONS, RelationView
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, parse_uses
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, split_name
 from rag_assets.systems.code_memory.symbols.naming import get_name_style
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
-MOST_ROWS: Final = 4_000
+MAX_ROWS: Final = 4_000
 """Maximum number of rows (the uses of one name in one file) to read for one question."""
-MOST_FILES: Final = 400
+MAX_FILES: Final = 400
 """Maximum number of files with definitions to read, to find the definition around a use."""
-MOST_TARGETS: Final = 60
+MAX_TARGETS: Final = 60
 """Maximum number of definitions to look up at once."""
-MOST_CANDIDATES: Final = 20
+MAX_CANDIDATES: Final = 20
 """Number of definitions of one name above which possible uses of the name are only counted."""
 _SOURCES_AT_ONCE: Final = 50
 """Number of definitions whose relations are read at once; more could exceed the view's limit."""
@@ -167,13 +167,13 @@ def find_uses_of_nodes(
             definition are certain.
     """
     sought = [sought_target for node in nodes if (sought_target := _build_target(node)) is not None]
-    targets = sought[:MOST_TARGETS]
+    targets = sought[:MAX_TARGETS]
     wanted = dict.fromkeys(target.name for target in targets)
     if not wanted:
         return FoundUses()
     others = dict.fromkeys(name for target in targets for name in (target.owner, target.stem))
     other_names = [name for name in others if name and name not in wanted]
-    rows, is_cut = view.find_name_uses([*wanted], other_names, MOST_ROWS)
+    rows, is_cut = view.find_name_uses([*wanted], other_names, MAX_ROWS)
     uses = _UseResolver(view, targets, _group_by_file(rows), stated).resolve()
     return replace(uses, omitted=uses.omitted + len(sought) - len(targets) + int(is_cut))
 
@@ -196,7 +196,7 @@ class _UseResolver:
                 (relation.uri, relation.line_start, _get_last_part(relation.target, relation.uri))
             )
             self._evidence[relation.source, relation.target].append(relation.evidence)
-        read = files[:MOST_FILES]
+        read = files[:MAX_FILES]
         self._omitted = len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
         for symbol in view.list_definitions([file.row.uri for file in read]):
@@ -362,7 +362,7 @@ class _UseResolver:
         several = {
             key: names
             for key, names in self._candidates.items()
-            if 1 < len(names) <= 1 + MOST_IMPLEMENTATIONS
+            if 1 < len(names) <= 1 + MAX_IMPLEMENTATIONS
         }
         methods = [(source, name) for (source, *_), names in several.items() for name in names]
         edges = view.find_implementations(methods, "out") if methods else []
@@ -377,13 +377,13 @@ class _UseResolver:
     def _find_stated_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
         """Return the targets of known relations by place, to rule out other definitions there."""
         rare = {
-            key: names for key, names in self._candidates.items() if len(names) <= MOST_CANDIDATES
+            key: names for key, names in self._candidates.items() if len(names) <= MAX_CANDIDATES
         }
         known = {name for names in rare.values() for name in names}
         resolvable = {name for *_, name in rare}
         sources = {
             within.name
-            for file in self._files[:MOST_FILES]
+            for file in self._files[:MAX_FILES]
             for target in self._targets
             if target.name in resolvable
             for place in file.names.get(target.name, NameUses(())).uses
@@ -422,7 +422,7 @@ class _UseResolver:
 
 def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
     """Return all occurrences of a word as possible uses, even if no definition has this name."""
-    rows, is_cut = view.find_name_uses([name], [], MOST_ROWS)
+    rows, is_cut = view.find_name_uses([name], [], MAX_ROWS)
     files = _group_by_file(rows)
     uses = [
         Use(

@@ -69,9 +69,9 @@ _MAX_LOOKED_UP: Final = 500
 IMPLEMENTED_BY: Final = "implemented_by"
 """Kind of the edge from a method of a type to the method of a subtype that a call may run."""
 _SUBTYPES: Final = ("extends", "implements")
-_MOST_SUBTYPES: Final = 200
+_MAX_SUBTYPES: Final = 200
 """Maximum number of subtypes of a type; if it has more, methods are not looked up in any."""
-MOST_IMPLEMENTATIONS: Final = 20
+MAX_IMPLEMENTATIONS: Final = 20
 """Maximum number of implementations of a method; if it has more, none is followed."""
 
 
@@ -180,9 +180,9 @@ class Reexports:
         return dict(reexports)
 
 
-MOST_EDGES = 2_000
+MAX_EDGES = 2_000
 """Maximum number of edges read in one step."""
-MOST_SPELLED = 500
+MAX_SPELLED = 500
 """Maximum number of definitions, or of files, that are read for one name."""
 
 
@@ -241,13 +241,13 @@ class RelationView:
         definitions = filter_symbols(self.relations.find_by_short_name([*shorts]))
         if any(split_name(definition.name, folded=False)[-1] == last for definition in definitions):
             return definitions
-        definitions += filter_symbols(self.relations.find_by_last_part(last, MOST_SPELLED))
+        definitions += filter_symbols(self.relations.find_by_last_part(last, MAX_SPELLED))
         return [*dict.fromkeys(definitions)]
 
     def find_files_by_suffix(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
         encoded = build_uri("", name.strip("/")).removeprefix("/")
-        return self._filter_permitted(self.relations.find_files(encoded, MOST_SPELLED))
+        return self._filter_permitted(self.relations.find_files(encoded, MAX_SPELLED))
 
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
@@ -264,16 +264,16 @@ class RelationView:
         return self._filter_permitted(self.relations.find_definitions(names)) if names else []
 
     def list_edges_of_kind(self, kind: str) -> list[FoundEdge]:
-        """Return all edges of a kind, at most MOST_EDGES."""
-        return self._filter_permitted(self.relations.list_edges_of_kind(kind, MOST_EDGES))
+        """Return all edges of a kind, at most MAX_EDGES."""
+        return self._filter_permitted(self.relations.list_edges_of_kind(kind, MAX_EDGES))
 
     def find_edges_naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
         """Return the edges of a kind whose target is one of these spellings."""
-        return self._filter_permitted(self.relations.find_edges_to(spellings, kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.find_edges_to(spellings, kind, MAX_EDGES))
 
     def find_scip_edges(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to these nodes that a SCIP index states."""
-        edges = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
+        edges = self.relations.find_edges(nodes, "in", MAX_EDGES).edges
         return [edge for edge in self._filter_permitted(edges) if edge.how == "scip"]
 
     def list_documents(
@@ -314,14 +314,14 @@ class RelationView:
                 is "in".
             only, without: see RelationRows.find_edges.
             most: maximum edges per direction; if there are more, none are returned. By default the
-                first MOST_EDGES are returned.
+                first MAX_EDGES are returned.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._reexports.list_other_names(nodes) if direction != "out" else []
         found_edges = self.relations.find_edges(
             [*nodes, *others],
             direction,
-            MOST_EDGES if most is None else most,
+            MAX_EDGES if most is None else most,
             files=uris if direction != "in" else (),
             only=only,
             without=without,
@@ -356,7 +356,7 @@ class RelationView:
         subtypes = Counter((edge.source, edge.target) for edge in edges)
         implementations: list[FoundEdge] = []
         for edge in edges:
-            if subtypes[edge.source, edge.target] > _MOST_SUBTYPES:
+            if subtypes[edge.source, edge.target] > _MAX_SUBTYPES:
                 continue
             sides = {"out": (edge.target,), "in": (edge.stated_of,)}
             known = sides.get(direction, (edge.target, edge.stated_of))
@@ -380,7 +380,7 @@ class RelationView:
         return [
             edge
             for edge in implementations
-            if counts[edge.source, edge.stated_of] <= MOST_IMPLEMENTATIONS
+            if counts[edge.source, edge.stated_of] <= MAX_IMPLEMENTATIONS
         ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
@@ -431,7 +431,7 @@ class RelationView:
     def _reexports(self) -> Reexports:
         return Reexports(
             lambda names, way: self._filter_permitted(
-                self.relations.find_edges(names, way, MOST_EDGES).edges
+                self.relations.find_edges(names, way, MAX_EDGES).edges
             ),
             lambda shorts: self.relations.find_names(shorts, self._permits),
         )

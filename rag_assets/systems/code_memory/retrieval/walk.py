@@ -35,7 +35,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 from rag_assets.systems.code_memory.retrieval.uses import find_uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import (
     IMPLEMENTED_BY,
-    MOST_EDGES,
+    MAX_EDGES,
     RelationsChanged,
     RelationView,
 )
@@ -190,10 +190,10 @@ def _join_first(lines: Sequence[str]) -> str:
     return "; ".join(lines[:_MAX_LISTED_REASONS]) + (f" and {more:,} more" if more > 0 else "")
 
 
-MOST_STEPS = 8
+MAX_STEPS = 8
 USUAL_STEPS = 5
-MOST_NODES = 200
-MOST_USES = 200
+MAX_NODES = 200
+MAX_USES = 200
 
 _Answer = TypeVar("_Answer")
 
@@ -208,7 +208,7 @@ class WalkResult:
         complete: whether no limit cut the result, and no computed relation may be missing.
         why: why the result is incomplete; None if it is complete.
         start_names: names of the start nodes.
-        uses: uses of the start nodes found by name, at most MOST_USES: certain uses first, then
+        uses: uses of the start nodes found by name, at most MAX_USES: certain uses first, then
             possible uses; see retrieval.uses.
     """
 
@@ -267,7 +267,7 @@ class Walker:
             name: as for find_definitions, or a name with a prefix, such as `table:NAME`.
             kinds: the kinds of the relations to follow; empty for all.
             direction: relations that start at the name (out), that lead to it (in), or both.
-            depth: number of steps, up to MOST_STEPS.
+            depth: number of steps, up to MAX_STEPS.
 
         Raises:
             UnknownTenant, RoleRefused: see get_serving_view.
@@ -308,7 +308,7 @@ class Walker:
         """Return the result of a walk in a view; several walks of one answer may share a view.
 
         Args:
-            depth: number of steps, up to MOST_STEPS.
+            depth: number of steps, up to MAX_STEPS.
 
         Raises:
             RelationsChanged: a document was replaced during the walk; see read_with_view.
@@ -320,7 +320,7 @@ class Walker:
         if direction == "in":
             # Implementations depend on the method, but users of the implementations do not.
             state.add_implementations(start, "out")
-        for _ in range(min(depth, MOST_STEPS)):
+        for _ in range(min(depth, MAX_STEPS)):
             if frontier:
                 frontier = state.follow_edges(frontier)
                 frontier += state.add_implementations(frontier, direction)
@@ -392,8 +392,8 @@ def _add_uses(view: RelationView, result: WalkResult, kinds: Sequence[str]) -> W
     by_name = find_uses_of_nodes(view, start_nodes, stated=result.relations)
     uses = [use.relation for use in (*by_name.certain, *by_name.possible)]
     uses = [use for use in uses if not kinds or use.kind in kinds]
-    omitted_uses = max(0, len(uses) - MOST_USES) + by_name.omitted
-    result = replace(result, uses=tuple(uses[:MOST_USES]))
+    omitted_uses = max(0, len(uses) - MAX_USES) + by_name.omitted
+    result = replace(result, uses=tuple(uses[:MAX_USES]))
     if not omitted_uses:
         return result
     why = f"at least {format_count(omitted_uses, 'use')} by name are left out"
@@ -471,8 +471,8 @@ class _WalkState:
                 continue
             ends = [(edge.source, relation.source), (edge.source, relation.target)]
             fresh = [end for end in ends if end not in self._nodes]
-            if len(self._nodes) + len(fresh) > MOST_NODES:
-                self._why = f"more than {MOST_NODES} nodes"
+            if len(self._nodes) + len(fresh) > MAX_NODES:
+                self._why = f"more than {MAX_NODES} nodes"
                 continue
             self._nodes |= {end: known[end] for end in fresh}
             new += fresh
@@ -496,7 +496,7 @@ class _WalkState:
     ) -> list[FoundEdge]:
         edges = self._view.find_edges_of_nodes(nodes, self._nodes, direction, only=only)
         if edges.cut:
-            self._why = f"more than {MOST_EDGES:,} relations at one follow_edges"
+            self._why = f"more than {MAX_EDGES:,} relations at one follow_edges"
         wanted = set(nodes)
         return [
             edge

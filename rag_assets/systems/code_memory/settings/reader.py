@@ -157,7 +157,7 @@ def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
 
 
 BROKEN: Final = "parts of the file could not be read"
-MOST_SETTINGS: Final = 5_000
+MAX_SETTINGS: Final = 5_000
 """Maximum number of settings reported for one file."""
 
 _MAX_NAME_CHARACTERS: Final = 500
@@ -202,7 +202,7 @@ def _read_settings(text: str, language: str) -> CodeText:
     )
     facts: list[Fact] = [fact for _, fact in operations]
     facts += iter_manifest_facts(language, entries)
-    facts += islice(_iter_setting_facts(language, entries), MOST_SETTINGS)
+    facts += islice(_iter_setting_facts(language, entries), MAX_SETTINGS)
     facts = [
         replace(fact, end=min(fact.end, fact.start + _MAX_EVIDENCE_CHARACTERS)) for fact in facts
     ]

@@ -64,7 +64,7 @@ from rag_assets.systems.code_memory.sources.scip_file import ScipFiles
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, get_type_of_path
 
 DEFAULT_MAX_BYTES = 1 << 20
-MOST_MAX_BYTES = 64 << 20
+MAX_CONFIGURED_BYTES = 64 << 20
 """Largest allowed max_bytes: memory must hold the whole content of a file several times."""
 
 _MAX_LISTING_ATTEMPTS = 3
@@ -107,7 +107,7 @@ class GitConfig(SourceConfig):
     ref: str = Field(default=WORKTREE, min_length=1, max_length=1_000)
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0, le=MOST_MAX_BYTES)
+    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0, le=MAX_CONFIGURED_BYTES)
     scip: tuple[Annotated[str, Field(pattern=_PATH, max_length=4_096)], ...] = ()
 
     @field_validator("include", "exclude")

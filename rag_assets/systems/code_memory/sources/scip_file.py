@@ -34,7 +34,7 @@ from rag_assets.ingest.sources.disk import stream_file
 from rag_assets.systems.code_memory.derived.model import INDEX
 
 FILE_NAME: Final = "index.scip"
-MOST_BYTES: Final = 128 << 20
+MAX_BYTES: Final = 128 << 20
 """Size in bytes above which an index is refused."""
 _MANIFESTS: Final = frozenset(
     {"Cargo.toml", "Gemfile", "build.gradle", "build.gradle.kts", "build.sbt", "composer.json"}
@@ -42,9 +42,9 @@ _MANIFESTS: Final = frozenset(
     | {"tsconfig.json"}
 )
 """Names of files that make a folder the root of a subproject."""
-_MOST_CHARACTERS: Final = 20_000_000
+_MAX_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
-_MOST_ENTRIES: Final = 2_000_000
+_MAX_ENTRIES: Final = 2_000_000
 """Maximum number of files and occurrences of an index; each takes more memory than its bytes."""
 _MAX_ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
@@ -104,7 +104,7 @@ class ScipFiles:
                 f"the SCIP index {path!r} is missing, or is a link",
                 hint="create the file, or remove its path from `scip` of the source",
             )
-        pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
+        pieces = stream_file(place.parent, place.name, max_bytes=MAX_BYTES)
         return render_index(b"".join(pieces), path)
 
 
@@ -130,9 +130,9 @@ def render_index(data: bytes, path: str) -> str:
     Raises:
         DocumentRejected: the file is damaged, too large, or not a SCIP index.
     """
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise DocumentTooLarge(
-            f"the SCIP index {path!r} is larger than {MOST_BYTES >> 20} MiB",
+            f"the SCIP index {path!r} is larger than {MAX_BYTES >> 20} MiB",
             hint="create a separate index for each subproject",
         )
     try:
@@ -143,9 +143,9 @@ def render_index(data: bytes, path: str) -> str:
             hint="create the index again with the tool that wrote it",
         ) from error
     text = "\n".join(_write_lines(path, root, documents)) + "\n"
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > _MAX_CHARACTERS:
         raise DocumentTooLarge(
-            f"the text of the SCIP index {path!r} has more than {_MOST_CHARACTERS:,} characters",
+            f"the text of the SCIP index {path!r} has more than {_MAX_CHARACTERS:,} characters",
             hint="create a separate index for each subproject",
         )
     return text
@@ -194,9 +194,9 @@ def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _
     """
     document = _Document()
     for number, value in _read_fields(data):
-        if entries + len(document.occurrences) >= _MOST_ENTRIES:
+        if entries + len(document.occurrences) >= _MAX_ENTRIES:
             raise DocumentTooLarge(
-                f"the SCIP index has more than {_MOST_ENTRIES:,} files and occurrences",
+                f"the SCIP index has more than {_MAX_ENTRIES:,} files and occurrences",
                 hint="create a separate index for each subproject",
             )
         match number, value:
@@ -244,7 +244,7 @@ _RANGE_FIELDS: Final = (1, 2, 3)
 _PROJECT_ROOT_FIELD: Final = 3
 _CONTINUATION_BIT: Final = 1 << 7
 """Bit that is set if one more byte of the same number follows."""
-_MOST_BITS: Final = 64
+_MAX_BITS: Final = 64
 _LENGTH_WIRE_TYPE: Final = 2
 """Wire type of texts and messages, which start with their length."""
 _FIXED_BYTES: Final = {1: 8, 5: 4}
@@ -274,7 +274,7 @@ def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return a number of variable length (varint), and the offset after it."""
     byte = data[at]
     value = shift = 0
-    while byte >= _CONTINUATION_BIT and shift < _MOST_BITS:
+    while byte >= _CONTINUATION_BIT and shift < _MAX_BITS:
         value |= (byte - _CONTINUATION_BIT) << shift
         shift += 7
         at += 1

@@ -24,8 +24,8 @@ _METHOD: Final = re.compile(
 )
 _HOST: Final = re.compile(r"https?://[^/\s]*", re.IGNORECASE)
 _NAME: Final = re.compile(r"[\w.:-]+")
-_MOST_PARTS: Final = 8
-_MOST_PREFIXES: Final = 3
+_MAX_PARTS: Final = 8
+_MAX_PREFIXES: Final = 3
 """Maximum number of leading parts of a path that may be a server's prefix."""
 
 
@@ -86,7 +86,7 @@ def iter_path_suffixes(path: str) -> Iterator[str]:
     path in the code is only a suffix of the requested path.
     """
     parts = format_path_template(path).split("/")[1:]
-    for at in range(min(len(parts), _MOST_PREFIXES + 1)):
+    for at in range(min(len(parts), _MAX_PREFIXES + 1)):
         if at == 0 or parts[at] != "{}":
             yield "/" + "/".join(parts[at:])
 
@@ -115,7 +115,7 @@ def list_table_keys(name: str) -> tuple[str, ...]:
 
 def list_setting_keys(name: str) -> tuple[str, ...]:
     """Return the search keys of a setting: its name, and each shorter ending of the name."""
-    parts = name.lower().split(".")[-_MOST_PARTS:]
+    parts = name.lower().split(".")[-_MAX_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
@@ -199,13 +199,13 @@ _FOLDER: Final = "config"
 _MODULES: Final = frozenset({"settings", "config", "conf"})
 """Python modules whose settings are named by their keys alone."""
 
-_MOST_NAMES: Final = 32_768
+_MAX_NAMES: Final = 32_768
 """Maximum number of names whose short names are cached."""
 
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 
-@lru_cache(_MOST_NAMES)
+@lru_cache(_MAX_NAMES)
 def get_short_name(name: str) -> str:
     """Return a name in lower case without namespace or module: `invoice.total` for a method."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
@@ -256,8 +256,8 @@ _RECEIVER: Final = re.compile(r"^\(\*?(\w+)\)")
 _VARIABLE: Final = re.compile(r"^\$\w+(?:(?:\??->|::)\w+)*(?:\??->|::)(?=\w+$)")
 _LINES: Final = re.compile(r":\d+(?:-\d+)?(?::\d+)?$")
 _DRIVE: Final = re.compile(r"^[A-Za-z]:(?=[\\/])")
-_MOST_FREE_PARTS: Final = 6
-_MOST_FOLDERS: Final = 20
+_MAX_FREE_PARTS: Final = 6
+_MAX_FOLDERS: Final = 20
 _MAX_NAME_CHARACTERS: Final = 1_000
 
 
@@ -293,7 +293,7 @@ def iter_route_spellings(written: str) -> Iterator[str]:
         return
     method, path = request
     parts = format_requested_template(path).split("/")[1:]
-    free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MOST_FREE_PARTS:]
+    free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MAX_FREE_PARTS:]
     for count in range(1, len(free) + 1):
         # The last parts of a path are most often parameters.
         for chosen in combinations(reversed(free), count):
@@ -330,7 +330,7 @@ def list_path_spellings(written: str) -> list[str]:
     )
     parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
     # The first folders of an absolute path depend on the machine, so that all its ends are tried.
-    ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]
+    ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MAX_FOLDERS))]
     absolute = bare.startswith("/") or bool(_DRIVE.match(written.strip()))
     kept = ends if absolute else ends[:1]
     return [path for path in dict.fromkeys([written, *kept]) if path]

@@ -46,7 +46,7 @@ SourceType: TypeAlias = Literal[
 SOURCE_TYPES: Final[tuple[SourceType, ...]] = get_args(SourceType)
 
 
-_MOST_PATHS: Final = 4_096
+_MAX_PATHS: Final = 4_096
 """Maximum number of paths with cached results."""
 
 _PROSE_NAMES: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
@@ -119,13 +119,13 @@ _TEST: Final = re.compile(
 )
 
 
-@lru_cache(_MOST_PATHS)
+@lru_cache(_MAX_PATHS)
 def is_test(path: str) -> bool:
     """Return whether a file's path shows that it contains tests."""
     return _TEST.search(path[-_MAX_PATH_CHARACTERS:]) is not None
 
 
-@lru_cache(_MOST_PATHS)
+@lru_cache(_MAX_PATHS)
 def is_data(path: str) -> bool:
     """Return whether a file contains data rather than configuration, by its type and path.
 
@@ -140,7 +140,7 @@ def is_data(path: str) -> bool:
     return _TEST_DATA.search(shown) is not None or _CONFIGURATION.search(shown) is None
 
 
-@lru_cache(_MOST_PATHS)
+@lru_cache(_MAX_PATHS)
 def get_type_of_path(path: str) -> SourceType:
     """Return the source type of a file by its path; "code" if the path matches no pattern."""
     shown = path[-_MAX_PATH_CHARACTERS:]

@@ -52,9 +52,9 @@ ELEMENT: Final = "[]"
 SIGNED_IN: Final = "@user"
 CALLED: Final = "()"
 
-MOST_STEPS: Final = 12
+MAX_STEPS: Final = 12
 _MAX_CHARACTERS: Final = 600
-_MOST_ORIGINS: Final = 4
+_MAX_ORIGINS: Final = 4
 """Maximum number of origins of an expression; if there are more, its origins are unknown."""
 
 Origins: TypeAlias = "tuple[str, ...] | None"
@@ -102,7 +102,7 @@ def combine_origins(several: Iterable[Origins]) -> Origins:
         if origins is None:
             return None
         combined |= dict.fromkeys(origins)
-    return tuple(combined) if len(combined) <= _MOST_ORIGINS else None
+    return tuple(combined) if len(combined) <= _MAX_ORIGINS else None
 
 
 def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
@@ -112,7 +112,7 @@ def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
     extended = tuple(THEN.join((origin, *steps)) for origin in start)
     longest = max((origin.count(THEN) for origin in extended), default=0)
     size = max(map(len, extended), default=0)
-    return extended if longest <= MOST_STEPS and size <= _MAX_CHARACTERS else None
+    return extended if longest <= MAX_STEPS and size <= _MAX_CHARACTERS else None
 
 
 _MAX_DEPTH: Final = 12
@@ -190,7 +190,7 @@ class OriginFinder:
         """Return the origins of what a chain of calls, properties and subscripts evaluates to."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
-        while at is not None and len(steps) <= MOST_STEPS:
+        while at is not None and len(steps) <= MAX_STEPS:
             if at.type in _ACCESSES and tree.get_node_text(at) in self._known_properties:
                 break
             name_node = at.child_by_field_name("name")
@@ -206,7 +206,7 @@ class OriginFinder:
                 at = get_first_child(at)
             else:
                 break
-        if at is None or len(steps) > MOST_STEPS:
+        if at is None or len(steps) > MAX_STEPS:
             return None
         steps.reverse()
         start = self._find_start_origins(at, steps, depth)

@@ -53,7 +53,7 @@ _MENTIONS_FRAMEWORK = re.compile(
     r"|class Meta|models|migrations|db_table|ForeignKey|AppConfig"
     r"|INSTALLED_APPS|MIDDLEWARE|ROOT_URLCONF|AUTH_USER_MODEL)\b"
 )
-_MOST_SETTINGS: Final = 500
+_MAX_SETTINGS: Final = 500
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _MENTIONS_SETTINGS: Final = re.compile(r"\b(?:environ|getenv|env|config|settings)\b")
 _MODULES: Final = ("settings", "config", "conf")
@@ -186,7 +186,7 @@ class _FactReader:
             node = get_first_child(statement)
             if statement.type == "expression_statement" and node and node.type == "assignment":
                 name = self._tree.get_field_text(node, "left")
-                if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
+                if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MAX_SETTINGS:
                     seen.add(name)
                     values = {"name": name, "of": "code"}
                     yield self._tree.build_fact("defines_setting", node, "", values)
@@ -245,7 +245,7 @@ _LISTS: Final = frozenset({"list", "tuple", "expression_list"})
 _PLAIN_STRING_PARTS: Final = frozenset(
     {"string_start", "string_content", "string_end", "escape_sequence"}
 )
-_MOST_EXPORTED: Final = 2_000
+_MAX_EXPORTED: Final = 2_000
 
 
 class _ComputedError(Exception):
@@ -279,7 +279,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
             names |= dict.fromkeys(added)
     except _ComputedError:
         return
-    if first is not None and len(names) <= _MOST_EXPORTED:
+    if first is not None and len(names) <= _MAX_EXPORTED:
         yield source.tree.build_fact("exports", first, "", {"names": [*names]})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.laravel.routes.model import (
-    MOST_CALLS,
+    MAX_CALLS,
     ROUTER,
     Arguments,
     ClosureValue,
@@ -246,7 +246,7 @@ _OWN_CLASS_NAMES: Final = frozenset({"self", "static", "parent"})
 def evaluate_chain(machine: Machine, node: Mapping[str, Any]) -> Value:
     """Return the value of a chain of calls, and apply its effects on the router."""
     calls = node["calls"]
-    if len(calls) > MOST_CALLS:
+    if len(calls) > MAX_CALLS:
         machine.record_unresolved("the chain has too many calls")
         return Unknown("a long chain")
     if node["root"] is not None:

@@ -14,8 +14,8 @@ from rag_assets.systems.code_memory.laravel.routes.calls import call_member, eva
 from rag_assets.systems.code_memory.laravel.routes.expressions import Json
 from rag_assets.systems.code_memory.laravel.routes.model import (
     DEEPEST,
-    MOST_STEPS,
-    MOST_STEPS_OF_ONE,
+    MAX_STEPS,
+    MAX_STEPS_OF_ONE,
     ROUTER,
     Arguments,
     CallFrame,
@@ -181,7 +181,7 @@ _READERS: Mapping[str, Callable[[Machine, Json], Value]] = {
 
 
 _RESOURCE_STEPS: Final = 100
-_MOST_ASSUMPTIONS = 20
+_MAX_ASSUMPTIONS = 20
 """Maximum number of assumptions recorded for one value."""
 
 _NO_RETURN = object()
@@ -205,13 +205,13 @@ class Machine:
         self.loaded: set[str] = set()
         self._loading: list[str] = []
         self._assumed: list[str] = []
-        self._left = MOST_STEPS
-        self._left_of_one = MOST_STEPS_OF_ONE
+        self._left = MAX_STEPS
+        self._left_of_one = MAX_STEPS_OF_ONE
 
     def run(self, call: Callable[[], Value], evidence: LocatedFact) -> None:
         """Call code of a provider in a new frame; if a limit stops it, record `evidence`."""
         self.frame = CallFrame(evidence.path)
-        self._left_of_one = MOST_STEPS_OF_ONE
+        self._left_of_one = MAX_STEPS_OF_ONE
         try:
             call()
         except RecursionError:
@@ -332,7 +332,7 @@ class Machine:
         """Set a variable to the value of an expression, and return the value."""
         count = len(self._assumed)
         value = self.evaluate(node)
-        assumed = tuple(dict.fromkeys(self._assumed[count:]))[:_MOST_ASSUMPTIONS]
+        assumed = tuple(dict.fromkeys(self._assumed[count:]))[:_MAX_ASSUMPTIONS]
         self.frame.variables[name], self.frame.assumed[name] = value, assumed
         return value
 
@@ -349,7 +349,7 @@ class Machine:
     def build_context(self) -> StatementContext:
         """Return the context of the current statement, including its recorded assumptions."""
         missing = dict.fromkeys((*self.frame.context.missing, *self._assumed))
-        return replace(self.frame.context, missing=tuple(missing)[:_MOST_ASSUMPTIONS])
+        return replace(self.frame.context, missing=tuple(missing)[:_MAX_ASSUMPTIONS])
 
     @contextmanager
     def enter_group(self) -> Iterator[None]:

@@ -313,13 +313,13 @@ def _merge_prefix(new: Value, old: Value, *, prepend: bool) -> Value:
 DEEPEST: Final = 40
 """Maximum depth of nested bodies, that is, of groups, files and functions."""
 
-MOST_STEPS: Final = 2_000_000
+MAX_STEPS: Final = 2_000_000
 """Maximum number of expressions evaluated for one repository; each pass through a loop counts."""
 
-MOST_STEPS_OF_ONE: Final = 500_000
+MAX_STEPS_OF_ONE: Final = 500_000
 """Maximum number of expressions evaluated for one provider."""
 
-MOST_CALLS: Final = 500
+MAX_CALLS: Final = 500
 """Maximum number of calls in one chain."""
 
 

@@ -33,7 +33,7 @@ def find_framework_version(files: Iterable[FileFacts]) -> int | None:
 ROOT: Final = "/@/"
 """Represents the repository's folder in evaluated paths."""
 
-_MOST_ANCESTORS: Final = 200
+_MAX_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
@@ -87,7 +87,7 @@ class LaravelProgram:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
         if name not in self._lineages:
             ancestors = self._inheritance.iter_ancestors(name)
-            self._lineages[name] = [*islice(ancestors, _MOST_ANCESTORS)]
+            self._lineages[name] = [*islice(ancestors, _MAX_ANCESTORS)]
         return self._lineages[name]
 
     def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:

@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.settings import mark_setting, parse_setting_name
 
 _PAIR: Final = 2
-_MOST_METHODS: Final = 2_000
+_MAX_METHODS: Final = 2_000
 """Maximum number of calls of own methods that are followed to read the values in one file."""
 
 
@@ -54,7 +54,7 @@ class ExpressionReader:
     def __init__(self, source: PhpSource) -> None:
         self.source = source
         self.tree = source.tree
-        self._left = _MOST_METHODS
+        self._left = _MAX_METHODS
 
     def build_scope(self, owner: ClassLike, function: str) -> NameScope:
         """Return the names with known values at the start of a method."""

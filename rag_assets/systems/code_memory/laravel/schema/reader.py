@@ -47,7 +47,7 @@ _BRANCHING: Final = frozenset({"if_statement", "switch_statement", "match_expres
 _NESTING: Final = ("_statement", "_clause", "_block", "match_expression")
 """Ends of the types of nodes that contain statements."""
 
-_MOST_STATEMENTS: Final = 5000
+_MAX_STATEMENTS: Final = 5000
 _MAX_LOOP_TURNS: Final = 5000
 _MAX_CALL_DEPTH: Final = 8
 
@@ -114,7 +114,7 @@ class _MigrationWalk:
         self._owner = owner
         self._facts: list[Fact] = []
         self._todo: list[_Step] = []
-        self._left = _MOST_STATEMENTS
+        self._left = _MAX_STATEMENTS
 
     def list_facts(self, method: Method) -> list[Fact]:
         """Return the facts of a method's statements, in the order in which they run."""

@@ -149,7 +149,7 @@ def _is_head(symbol: str, kind: str) -> bool:
     return is_class and (kind in _TYPES_WITH_METHODS or (kind == "code" and "\\" in symbol))
 
 
-_MOST_START_CANDIDATES: Final = 30
+_MAX_START_CANDIDATES: Final = 30
 """Number of candidates whose relations are followed."""
 _HALVING_RANK: Final = 20
 """Rank at which the relevance of a search result is halved."""
@@ -190,7 +190,7 @@ class ExpandStep(TrustedStep):
             relevance = {
                 id_: _HALVING_RANK / (_HALVING_RANK + rank) for rank, id_ in enumerate(fused)
             }
-            best = [by_id[id_] for id_ in islice(fused, _MOST_START_CANDIDATES)]
+            best = [by_id[id_] for id_ in islice(fused, _MAX_START_CANDIDATES)]
             view, neighbourhoods = await run_sync(
                 self._views.get_view_with_neighbourhoods, progress
             )

@@ -187,7 +187,7 @@ _MIN_INDIRECT_SCORE = 0.5
 """Minimum relevance of an indirectly related node in an answer about relations alone."""
 _DIRECT_PATH_LENGTH = 2
 """Number of names on the path from a start node to a directly related node."""
-_MOST_SEEDS = 40
+_MAX_SEEDS = 40
 _DERIVED_ROLES = frozenset({"route", "table"})
 """Roles of definitions in derived documents; each of these documents has a single passage."""
 _ROUTE_ROLES = frozenset({"route", "operation"})
@@ -352,7 +352,7 @@ def find_related_nodes(
     """Return the nodes related to the names in a question, and whether all names are known."""
     by_name = [_find_nodes(view, tenant, name) for name in question.names]
     nodes = {key: node for named_nodes in by_name for key, node in named_nodes.items()}
-    start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
+    start_nodes = dict(islice(nodes.items(), _MAX_SEEDS))
     seeds = dict.fromkeys(start_nodes, 1.0)
     flow = flow_from_names(
         view, neighbourhoods, seeds, start_nodes, depth=USUAL_STEPS, wanted=question.wanted_types
