@@ -23,7 +23,7 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 
 
 def build_verdict(quality: QualityVerdict, tenant_id: str) -> Verdict:
-    """Pass if a new build measures at most the tolerance below the serving build."""
+    """Pass if no measure of a new build is worse than the serving build's by over the tolerance."""
     failed = quality.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"
@@ -89,11 +89,11 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
     if not ctx.catalog.judgements.count_by_kind(tenant_id).get(False):
         return _build_verdict_without_questions(
-            describe_missing_questions(tenant_id), least, passed=True
+            describe_missing_questions(tenant_id), least, is_passed=True
         )
     serving = ctx.catalog.generations.serving(tenant_id)
     if serving is None:
-        return _build_verdict_without_questions("no build serves yet", least, passed=True)
+        return _build_verdict_without_questions("no build serves yet", least, is_passed=True)
     try:
         new = context.build or _find_candidate(ctx, serving)
         if new is not None:
@@ -105,7 +105,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         if context.build is not None:
             raise  # The quality is unknown, so the build is judged again later.
         return _build_verdict_without_questions(
-            f"the questions could not be asked: {error.advice}", least, passed=False
+            f"the questions could not be asked: {error.advice}", least, is_passed=False
         )
 
 
@@ -118,9 +118,9 @@ def _find_candidate(ctx: TenantContext, serving: Generation) -> Generation | Non
     return max(waiting, key=lambda build: build.number, default=None)
 
 
-def _build_verdict_without_questions(description: str, least: int, *, passed: bool) -> Verdict:
+def _build_verdict_without_questions(description: str, least: int, *, is_passed: bool) -> Verdict:
     return Verdict(
-        passed=passed,
+        passed=is_passed,
         description=description,
         compared=(Compared("judged questions asked, at least", least, 0),),
         severity="WARN",

@@ -83,7 +83,7 @@ def build_chunk_rules() -> tuple[Rule, ...]:
         _require_above("ordinals are below the number of chunks", "chunks", "ordinal"),
         _require_between("a chunk has at least one token", "token_count", 1, None),
         _require_above(
-            "a chunk is within the limit of its chunker", "limit", "size", or_equal=True
+            "a chunk is within the limit of its chunker", "limit", "size", allows_equal=True
         ),
         _require_between("a chunk contains more than white space", "characters", 1, None),
         _require_between("ordinals count from 0", "ordinal", 0, None),
@@ -91,7 +91,10 @@ def build_chunk_rules() -> tuple[Rule, ...]:
         _require_between("lines count from 1", "line_start", 1, None),
         _require_above("a chunk ends after it starts", "end", "start"),
         _require_above(
-            "the last line is not before the first line", "line_end", "line_start", or_equal=True
+            "the last line is not before the first line",
+            "line_end",
+            "line_start",
+            allows_equal=True,
         ),
         Rule(
             "the hash equals the hash of the embedded text",
@@ -281,8 +284,10 @@ def _require_between(description: str, column: str, low: int, high: int | None) 
     return Rule(description, "ExpectColumnValuesToBeBetween", arguments)
 
 
-def _require_above(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
-    arguments = {"column_A": column, "column_B": other, "or_equal": or_equal, **_BOTH}
+def _require_above(
+    description: str, column: str, other: str, *, allows_equal: bool = False
+) -> Rule:
+    arguments = {"column_A": column, "column_B": other, "or_equal": allows_equal, **_BOTH}
     return Rule(description, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
 
 

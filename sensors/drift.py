@@ -99,7 +99,7 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
             differences = [d for d in found_differences.get(record.id, ()) if not d.is_replaced]
             texts = [difference.text for difference in differences]
             is_lost = any(difference.is_lost for difference in differences)
-            if texts and _may_be_recorded(catalog, record.id, at_once=is_lost):
+            if texts and _may_be_recorded(catalog, record.id, is_immediate=is_lost):
                 context.log.warning("; ".join(texts))
                 catalog.events.write(record.ref, "drift_found", [{"counts": texts}])
     return dg.SkipReason(
@@ -136,15 +136,15 @@ def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
     return bool(drift_events) and (not repaired or repaired[0].id < drift_events[0].id)
 
 
-def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool:
+def _may_be_recorded(catalog: Catalog, tenant_id: str, *, is_immediate: bool) -> bool:
     """Return whether to record a difference: no repair is pending, and none has just ended.
 
     Args:
-        at_once: whether to record the difference even just after a repair.
+        is_immediate: whether to record the difference even just after a repair.
     """
     if _is_unrepaired(catalog, tenant_id):
         return False
-    if at_once:
+    if is_immediate:
         return True
     repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
     return not repaired or abs(datetime.now(UTC) - repaired[0].at) > _REPAIR_PAUSE

@@ -119,7 +119,7 @@ class _Tick:
         # Called at every tick, so that the trusted time advances while the daemon runs.
         trusted = get_deletion_time(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
-        reasons = set() if self.report is NO_WATCHER else self._list_reasons()
+        reasons = set() if self.report is NO_WATCHER else self._list_tenants_out_of_turn()
         planned = plan_tick(self.ids, self.cursor, self.report, reasons, self.now)
         self._check_tenants(planned.first, seconds=None)
         stopped = self._check_tenants(planned.rest, seconds=_TICK_SECONDS)
@@ -131,7 +131,7 @@ class _Tick:
     def _environment(self) -> str:
         return compute_environment_key(self.settings)
 
-    def _list_reasons(self) -> set[str]:
+    def _list_tenants_out_of_turn(self) -> set[str]:
         """Return tenants to check out of turn, because their run ended or their retry is due."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]

@@ -87,7 +87,7 @@ def demo(session: Session, *, as_json: Json = False) -> bool:
             }
         )
     else:
-        _print_next_steps(monotonic() - started, nothing_done=synced.nothing_to_do)
+        _print_next_steps(monotonic() - started, has_done_nothing=synced.nothing_to_do)
     return passed and all(answer["hits"] for answer in answers)
 
 
@@ -177,8 +177,8 @@ def _print_headline(text: str, *, as_json: bool) -> None:
         say(f"\n── {text} " + "─" * (70 - len(text)))
 
 
-def _print_next_steps(elapsed: float, *, nothing_done: bool) -> None:
-    done = "Nothing to do" if nothing_done else "Done"
+def _print_next_steps(elapsed: float, *, has_done_nothing: bool) -> None:
+    done = "Nothing to do" if has_done_nothing else "Done"
     say(
         f"{done}, in {format_seconds(elapsed)}. The servers keep running. What to try next:\n"
         '  rag-assets search demo "who may approve a rollback?"\n'

@@ -228,7 +228,7 @@ def accept(
     tenants = _count_unknown_files(session)
     if as_json:
         _print_findings_as_json(
-            standing.standing, lost, tenants, keep=keep, accepted=confirmed and is_pending
+            standing.standing, lost, tenants, keep=keep, is_accepted=confirmed and is_pending
         )
     else:
         _print_findings(standing.standing, lost, tenants, keep=keep)
@@ -457,19 +457,19 @@ def _print_findings_as_json(
     tenants: dict[str, int],
     *,
     keep: bool,
-    accepted: bool,
+    is_accepted: bool,
 ) -> None:
     print_json(
         {
             "standing": standing,
-            "accepted": accepted,
+            "accepted": is_accepted,
             "lost": [
                 {
                     "kind": lost_change.change.kind,
                     "tenant": lost_change.change.tenant,
                     "at": lost_change.change.at,
                     "what": lost_change.sentence,
-                    "made_again": accepted and not keep and lost_change.repeat is not None,
+                    "made_again": is_accepted and not keep and lost_change.repeat is not None,
                 }
                 for lost_change in lost
             ],

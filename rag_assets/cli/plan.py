@@ -61,7 +61,7 @@ def plan(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) 
                 if work.embedding_cpu_seconds is not None
                 else []
             ),
-            ("duration", _format_duration(work.estimate, batch=work.batch)),
+            ("duration", _format_duration(work.estimate, is_batch=work.batch)),
             ("disk", _format_disk(work.estimate)),
             ("deletions", f"{work.entries_deleted:,} entries"),
         ],

@@ -361,25 +361,28 @@ def _convert_instance_errors(folder: Path) -> Iterator[None]:
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Return a function that runs the command with a new session, and then closes the session."""
-    return _in_session(command, reconciles=True)
+    return _in_session(command, is_reconciling=True)
 
 
 def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Like with_session, for a command that only reads: the catalog's tenants stay unchanged."""
-    return _in_session(command, reconciles=False)
+    return _in_session(command, is_reconciling=False)
 
 
 def with_serving_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Like with_reading_session, but with the service's role in Postgres (fewer rights)."""
-    return _in_session(command, reconciles=False, is_service=True)
+    return _in_session(command, is_reconciling=False, is_service=True)
 
 
 def _in_session(
-    command: Callable[Concatenate[Session, _P], _T], *, reconciles: bool, is_service: bool = False
+    command: Callable[Concatenate[Session, _P], _T],
+    *,
+    is_reconciling: bool,
+    is_service: bool = False,
 ) -> Callable[_P, _T]:
     @wraps(command)
     def run(*arguments: _P.args, **options: _P.kwargs) -> _T:
-        with Session(reconciles=reconciles, is_service=is_service) as session:
+        with Session(reconciles=is_reconciling, is_service=is_service) as session:
             return command(session, *arguments, **options)
 
     # Typer reads the options from the signature, which must not contain the session. Other

@@ -186,11 +186,13 @@ def sync(
         for result in results:
             print_sync(result)
     # The lanes run `sync --in-turn --json`, and this process warns about the clock for all of them.
-    _print_warnings(session, results, of_clock=not (in_turn and as_json))
+    _print_warnings(session, results, warns_of_clock=not (in_turn and as_json))
     return all(result.error is None for result in results)
 
 
-def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
+def _print_warnings(
+    session: Session, results: Sequence[TenantSync], *, warns_of_clock: bool
+) -> None:
     """Warn about deletions that are held back, and about a clock that may be wrong."""
     for result in results:
         if result.held:
@@ -199,7 +201,7 @@ def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock
             for held_deletion in session.catalog.departures.list_held(result.tenant):
                 if held_deletion.is_manifest:
                     warn(held_deletion.warning)
-    if of_clock:
+    if warns_of_clock:
         session.warn_of_clock()
 
 
@@ -279,7 +281,7 @@ def sync_tenant(
     result = TenantSync(tenant_id)
     try:
         if repair or _needs_repair(session, tenant_id):
-            _repair(session, tenant_id, everything=repair)
+            _repair(session, tenant_id, is_complete=repair)
         elif not (allow_deletes or _is_due(session, tenant_id)):
             result.nothing_to_do = True
             result.held = _count_held_deletions(session, tenant_id)
@@ -402,13 +404,13 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     return bool(state.unlisted) or reason is not None
 
 
-def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
+def _repair(session: Session, tenant_id: str, *, is_complete: bool) -> None:
     """Repair a tenant's stores from the catalog.
 
     Args:
-        everything: whether all data is compared, or only the day's share.
+        is_complete: whether all data is compared, or only the day's share.
     """
-    config = {"repair_live_index": {"config": {"everything": everything}}}
+    config = {"repair_live_index": {"config": {"everything": is_complete}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
     if repaired.failure is not None:
         raise repaired.failure

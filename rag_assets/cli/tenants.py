@@ -142,7 +142,7 @@ def add(
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     if folders or records or uploads or not get_configured_sources(config):
         home = session.settings.home
-        config["sources"] = _build_sources(folders, home, records=records, uploads=uploads)
+        config["sources"] = _build_sources(folders, home, has_records=records, has_uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
     _require_sources(file.make_paths_absolute(config), session)
@@ -330,9 +330,9 @@ def remove(
 
 
 def _build_sources(
-    folders: list[Path], home: Path, *, records: bool, uploads: bool
+    folders: list[Path], home: Path, *, has_records: bool, has_uploads: bool
 ) -> list[dict[str, Any]]:
-    if not (folders or records or uploads):
+    if not (folders or has_records or has_uploads):
         raise ConfigurationError(
             "the tenant has no source",
             hint="add --source DIR, --records for pushed records, or --uploads for uploaded files",
@@ -345,10 +345,10 @@ def _build_sources(
         name = _find_unused_name(stem or "files", names)
         names.add(name)
         sources.append({"name": name, "type": FILES.name, "root": format_path(root, home)})
-    if records:
+    if has_records:
         sources.append({"name": _find_unused_name("pushed", names), "type": RECORDS.name})
         names.add(sources[-1]["name"])
-    if uploads:
+    if has_uploads:
         sources.append({"name": _find_unused_name("uploads", names), "type": UPLOADS.name})
     return sources
 

@@ -93,7 +93,7 @@ class _Server(MCPServer[None]):
         return await self.get_profile(message.tenant_id) if self.get_profile is not None else ""
 
     async def _find_profile_tools(self, name: str) -> _ProfileTools | None:
-        """Return the registry with the tenant's own version of a general tool, if any."""
+        """Return the tools of the tenant's profile if one of them replaces this general tool."""
         if not any(name in profile_tool.arguments for profile_tool in self.profile_tools.values()):
             return None
         own = self.profile_tools.get(await self._get_profile())
@@ -254,7 +254,7 @@ def _wrap(
 
 
 class _SafeError(Exception):
-    """An error with our own text, which does not quote the message."""
+    """An error with a text that we wrote ourselves, which quotes nothing from the message."""
 
 
 def _redact(error: Exception) -> Exception:

@@ -164,7 +164,7 @@ class LocalStack:
         has_processes = for_dagster or not self._all_external()
         if has_processes:
             keep_private(self._settings.local)
-        stopped = self._stop_outdated(progress, of_dagster=for_dagster)
+        stopped = self._stop_outdated(progress, is_for_dagster=for_dagster)
         if self._settings.has_own_elasticsearch and self.elasticsearch.is_unguarded():
             # Dagster processes of an earlier version would connect without a password.
             progress("Dagster: stopping processes of an earlier version")
@@ -247,7 +247,9 @@ class LocalStack:
             )
         return replace_run_tables(endpoints.dagster_url, endpoints.owner_url)
 
-    def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
+    def _stop_outdated(
+        self, progress: Progress, *, is_for_dagster: bool
+    ) -> list[BackgroundProcess]:
         """Stop our processes whose code or environment differs from that of this process.
 
         Returns:
@@ -256,7 +258,7 @@ class LocalStack:
         program, stopped = fingerprint_program(self._settings), []
         dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
         own = (self.supervisor.process, self.fork_server.process)
-        for process in (*(dagster if of_dagster else ()), *own):
+        for process in (*(dagster if is_for_dagster else ()), *own):
             if process.is_outdated(program):
                 progress(f"{process.name}: stopping because its code or environment has changed")
                 process.stop()

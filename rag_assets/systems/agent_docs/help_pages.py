@@ -412,7 +412,7 @@ def _find_man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, 
 def _read_page_source(file: Path) -> bytes:
     """Return the source of a man page; for an alias, the source of the page that it names.
 
-    Only pages in the same root are read.
+    An alias is followed only to a page below the same root folder of man pages.
     """
     root = file.parent.parent
     source = _read_decompressed(file)

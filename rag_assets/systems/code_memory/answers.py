@@ -74,7 +74,7 @@ _UNUSED_TEXT: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
-"""Maximum number of steps back from a user found by name: to its route, and on to tests of that."""
+"""Maximum number of steps from a user found by name: to its route, then to the route's tests."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 

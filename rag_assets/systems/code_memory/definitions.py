@@ -105,7 +105,7 @@ def build_verdict(
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=drift.none,
-        description=_describe_drift(drift, writer_at_work=writer_at_work),
+        description=_describe_drift(drift, is_writer_at_work=writer_at_work),
         compared=(
             Compared("texts whose recorded relations differ", 0, len(drift.altered)),
             Compared("texts that no build contains", 0, drift.orphans),
@@ -144,14 +144,14 @@ def relations_check(context: CheckContext) -> Verdict:
     return build_verdict(drift, uris, writer_at_work=other_writer)
 
 
-def _describe_drift(drift: RelationDrift, *, writer_at_work: bool) -> str:
+def _describe_drift(drift: RelationDrift, *, is_writer_at_work: bool) -> str:
     if drift.none and not drift.compared:
         return "no source code is indexed"
     if drift.none:
         return (
             f"the relations of {format_count(drift.compared, 'text')} match the facts in the lake"
         )
-    if writer_at_work:
+    if is_writer_at_work:
         advice = "a run is writing for this tenant: run the check again after that run has ended"
     else:
         advice = "run `rag-assets sync TENANT --repair` to record them again; it embeds nothing"

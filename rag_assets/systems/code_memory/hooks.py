@@ -42,7 +42,7 @@ def build_hook_block(tenant: str, path: str) -> str:
     """Return the block that reports changes for one tenant by creating a file at a path."""
     quoted = shlex.quote(path)
     # `true` is not a special builtin, so the script continues if the file cannot be created. The
-    # test prevents that a named pipe at that path blocks the script.
+    # test prevents a named pipe at that path from blocking the script.
     return (
         f"# >>> rag-assets {tenant}\n"
         f"test -p {quoted} || true 2>/dev/null >|{quoted} || true\n"

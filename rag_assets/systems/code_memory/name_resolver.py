@@ -36,7 +36,7 @@ from rag_assets.systems.code_memory.symbols.names import (
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
 
-MAX_MEANT: Final = 5
+MAX_MEANINGS: Final = 5
 """Maximum number of definitions that are found by the last part of their names."""
 
 _MAX_LISTED_LANGUAGES: Final = 3
@@ -257,7 +257,7 @@ class NameResolver:
             for definition in like
             if _get_last_part(definition.name).lower() in wanted
         ]
-        return nodes[:MAX_MEANT]
+        return nodes[:MAX_MEANINGS]
 
     @property
     def _uris(self) -> list[str]:

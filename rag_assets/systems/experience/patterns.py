@@ -173,7 +173,7 @@ class PatternReader(CatalogQueries):
                     query = query.where(_STAGED.pattern_id > after)
             else:
                 sort_keys = _build_sort_keys_query(
-                    tenant_id, cutoff, by_use=pattern_filter.order == "use"
+                    tenant_id, cutoff, is_by_use=pattern_filter.order == "use"
                 )
                 key = sort_keys.c
                 query = (
@@ -364,13 +364,13 @@ def _build_conditions(
     return conditions
 
 
-def _build_sort_keys_query(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
+def _build_sort_keys_query(tenant_id: str, cutoff: datetime | None, *, is_by_use: bool) -> CTE:
     """Return the query for the patterns of a tenant and their sort keys."""
     query: Any = select(
         _STAGED.pattern_id.label("id"), func.max(_STAGED.embedded_at).label("last_at")
     )
     shown: ColumnElement[int] = literal(0)
-    if by_use:
+    if is_by_use:
         uses = _build_answer_counts_query(tenant_id).subquery()
         query = query.outerjoin(uses, uses.c.root == _STAGED.pattern_id)
         shown = func.coalesce(func.max(uses.c.shown_count), 0)

@@ -137,7 +137,7 @@ class TreeTable(CatalogQueries):
             }
             documents_moved = _set_document_scopes(connection, ref, moved) if moved else 0
             if moved:
-                _set_page_scopes(connection, ref, moved, followed=not documents_moved)
+                _set_page_scopes(connection, ref, moved, is_followed=not documents_moved)
                 _replace_ancestors(connection, ref, shaped, plan)
             narrowed = _replace_grants(connection, ref, written)
             narrowed |= {uuid for uuid in shaped if uuid in stored}
@@ -285,7 +285,7 @@ def _replace_grants(connection: Connection, ref: TenantRef, written: Sequence[Pa
 def _replace_ancestors(
     connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
 ) -> None:
-    """Store from which scopes each affected scope inherits; see TreePlan.ancestors.
+    """Store the scopes from which each affected scope inherits; see TreePlan.ancestors.
 
     Args:
         shaped: uuids of the changed pages.
@@ -340,16 +340,16 @@ def _set_document_scopes(connection: Connection, ref: TenantRef, scopes: Mapping
 
 
 def _set_page_scopes(
-    connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
+    connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, is_followed: bool
 ) -> None:
     """Set the access scope of pages.
 
     Args:
-        followed: if False, the index entries of the pages are marked for an update.
+        is_followed: if False, the index entries of the pages are marked for an update.
     """
     new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
-    move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
+    move = {} if is_followed else {"moved": connection.scalar(select(page_moves.next_value()))}
     connection.execute(
         update(pages)
         .where(table.tenant == ref.id, table.uuid == new.c.key)

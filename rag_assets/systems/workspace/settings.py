@@ -259,7 +259,7 @@ class WorkspaceFollowUp:
             return None
         record = catalog.tenants.get(tenant_id)
         backend = record.config.get("workspace", {}).get("vector_backend")
-        remaining_work = _describe_remaining_work(serving, wanted=backend == "pgvector")
+        remaining_work = _describe_remaining_work(serving, is_wanted=backend == "pgvector")
         pause = serving.vectors_retry_at
         return None if pause is not None and Clock().now() < pause else remaining_work
 
@@ -273,7 +273,7 @@ class WorkspaceFollowUp:
         If pgvector's server does not respond, a later run does it.
         """
         wanted = ctx.tenant.workspace.vector_backend == "pgvector"
-        if ctx.store.vectors is None or _describe_remaining_work(serving, wanted=wanted) is None:
+        if ctx.store.vectors is None or _describe_remaining_work(serving, is_wanted=wanted) is None:
             return {}
         try:
             work = fill_vectors if wanted else drop_vectors
@@ -291,9 +291,9 @@ class WorkspaceFollowUp:
 FOLLOW_UP = WorkspaceFollowUp()
 
 
-def _describe_remaining_work(serving: Generation, *, wanted: bool) -> str | None:
-    if wanted and serving.vectors_beside != "answering":
+def _describe_remaining_work(serving: Generation, *, is_wanted: bool) -> str | None:
+    if is_wanted and serving.vectors_beside != "answering":
         return "vectors wait to be copied to pgvector"
-    if not wanted and serving.vectors_beside is not None:
+    if not is_wanted and serving.vectors_beside is not None:
         return "vectors in pgvector wait to be deleted"
     return None

@@ -125,7 +125,10 @@ _DIGITS: Final = 16
 """Number of hexadecimal digits of each half of a document's hash."""
 
 Fingerprint: TypeAlias = tuple[int, int]
-"""Sums of the halves of documents' hashes; changes can be added without the other documents."""
+"""State of a set of documents: the sums of the first and of the second halves of their hashes.
+
+When a document changes, the sums are updated without reading the other documents.
+"""
 
 
 @dataclass(frozen=True, slots=True)

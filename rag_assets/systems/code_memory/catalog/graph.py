@@ -68,7 +68,12 @@ _NAME_BYTES = 110
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """An index of a column, which finds the rows that contain a number."""
+    """An index of a column, which finds the rows that contain a number.
+
+    Attributes:
+        order: all row numbers, sorted by the number in the column.
+        begins: for each number, the position in `order` at which its rows start.
+    """
 
     order: array[int]
     begins: array[int]

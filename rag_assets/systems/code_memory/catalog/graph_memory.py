@@ -36,7 +36,7 @@ _BATCH_TEXTS = 1_000
 _MAX_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _MAX_WASTE_RATIO = 2
-"""Maximum ratio of all texts in segments to the needed texts, and to those of the first segment."""
+"""Maximum ratio of stored to needed texts, and of stored texts to those in the first segment."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),
@@ -176,7 +176,7 @@ class _Tenant:
 
     graph: Graph | None = None
     not_before: float = 0.0
-    loads: bool = False
+    is_loading: bool = False
 
 
 class RelationGraphs:
@@ -209,8 +209,8 @@ class RelationGraphs:
             graph = tenant.graph
             if graph is not None and (graph.key, graph.state) == (key, state):
                 return graph
-            if not tenant.loads and time.monotonic() >= tenant.not_before and self.most_bytes:
-                tenant.loads = True
+            if not tenant.is_loading and time.monotonic() >= tenant.not_before and self.most_bytes:
+                tenant.is_loading = True
                 threading.Thread(
                     target=self._load, args=(key, tenant), name="relation-graph", daemon=True
                 ).start()
@@ -235,7 +235,7 @@ class RelationGraphs:
             _LOG.warning(f"{key.ref.id}: its relations were not read into memory: {error}")
         finally:
             with self._lock:
-                tenant.graph, tenant.loads = graph, False
+                tenant.graph, tenant.is_loading = graph, False
                 tenant.not_before = time.monotonic() + rest
                 self._drop_least_used()
 

@@ -219,15 +219,15 @@ def _select_by_file_name() -> Select[Any]:
     return versions.order_by(func.length(documents.c.uri), documents.c.uri).limit(_LIMIT)
 
 
-def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
+def _select_edges(*ways: Subquery, keeps_first: bool = True) -> Select[Any]:
     """Return a query that combines several queries for edges; no single index serves them all.
 
     Args:
         ways: the subqueries; each is limited separately.
-        first: whether the limit keeps the first edges, so that all must be read.
+        keeps_first: whether the limit keeps the first edges, so that all must be read.
     """
     queries = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
-    if first:
+    if keeps_first:
         queries = [
             query.order_by(query.selected_columns.uri, query.selected_columns.position)
             for query in queries
@@ -367,10 +367,10 @@ EDGES = Statement(_select_edges(*_select_edges_at_nodes()))
 """Edges that start at `own` names, that end at `named` ones, or that only files at `uris` state.
 
 Names that are unique only within their document are looked up only in the documents at `inside`.
-The first column is the number of the way in which an edge was found.
+The first column is the number of the subquery that found the edge.
 """
 
-SOME_EDGES = Statement(_select_edges(*_select_edges_at_nodes(), first=False))
+SOME_EDGES = Statement(_select_edges(*_select_edges_at_nodes(), keeps_first=False))
 """The same as EDGES, but any `limit` edges if a way finds more."""
 
 EVIDENCE = Statement(_select_evidence())

@@ -49,7 +49,7 @@ from rag_assets.systems.code_memory.catalog.relation_rows import (
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.naming import CALLED, iter_local_names
+from rag_assets.systems.code_memory.symbols.naming import SHORT_NAME_PREFIX, iter_local_names
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
 """Names of all list parameters of EDGES and SOME_EDGES."""
@@ -385,9 +385,9 @@ class GraphRelations(RelationRows):
 
         Thousands of edges may use a short name that several definitions of a repository have.
         """
-        if not name.startswith(CALLED):
+        if not name.startswith(SHORT_NAME_PREFIX):
             return True
-        by_repository = self._find_names(name.removeprefix(CALLED))
+        by_repository = self._find_names(name.removeprefix(SHORT_NAME_PREFIX))
         return any(len(names) == 1 for names in by_repository.values())
 
     def _find_names(self, short: str) -> NamesCalled:
@@ -518,11 +518,11 @@ def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[
     return list(dict.fromkeys(spelling for name in names for spelling in spellings(name)))
 
 
-def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
+def _read_symbol_row(symbol: str, role: str, is_public: bool, *rest: Any) -> FoundSymbol:
     """Return the definition in an SQL row, whose columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
-        *(qualify_definition(symbol, uri), role, public, first, last, content_hash),
+        *(qualify_definition(symbol, uri), role, is_public, first, last, content_hash),
         *(document_id, uri, get_repository_source(source), scope, type_, kinds or {}),
         *(symbol, short),
     )

@@ -33,7 +33,7 @@ MEDIA_TYPE: Final = "text/x-derived"
 
 ROUTE: Final = "route:"
 """Prefix of a route's node: `route:GET /invoices/{invoice}`."""
-DESCRIBED: Final = "framework: API description"
+DESCRIBED_LINE: Final = "framework: API description"
 """The line of a route that only an API description states; its paths may lack a server's prefix."""
 
 ROUTES: Final = "routes"
@@ -235,7 +235,7 @@ def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     name = next((ln.removeprefix(_NAME) for ln in lines if ln.startswith(_NAME)), "")
     _, _, uri = heading["name"].partition(" ")
     path = uri[uri.find("/") :]
-    make_keys = list_described_route_keys if DESCRIBED in lines else list_route_keys
+    make_keys = list_described_route_keys if DESCRIBED_LINE in lines else list_route_keys
     return make_keys(tuple(filter(None, methods.split(", "))), path, name)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
-    DESCRIBED,
+    DESCRIBED_LINE,
     ROUTE,
     DerivedDocument,
     DerivedStatement,
@@ -141,7 +141,7 @@ class _Routes:
                 self.has_routes = True
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
                 end = frozenset(methods.split("|")), name
-                is_described = DESCRIBED in document.lines
+                is_described = DESCRIBED_LINE in document.lines
                 for path_suffix in iter_path_suffixes(path) if is_described else [path]:
                     self._add_path(path_suffix, end)
                 for key in _iter_route_keys(document, path):
@@ -467,7 +467,7 @@ def _build_document(
         f"route {operation.symbol}",
         f"methods: {method}",
         f"name: {_get_id(operation)}",
-        DESCRIBED,
+        DESCRIBED_LINE,
         *(f"handler: {target}" for target in targets),
     )
     keys = list_described_route_keys((method,), path, _get_id(operation))

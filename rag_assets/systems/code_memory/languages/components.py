@@ -9,7 +9,11 @@ from functools import partial
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, read_definitions
+from rag_assets.systems.code_memory.languages.definitions import (
+    MAX_WHOLE_TYPE_CHARACTERS,
+    Reading,
+    read_definitions,
+)
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
 from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
@@ -159,7 +163,7 @@ def _convert_to_member_facts(facts: Iterable[Fact], name: str, own: set[str]) ->
 def _iter_component_units(
     text: str, block: ScriptBlock, inner: tuple[Unit, ...], head: Unit
 ) -> Iterator[Unit]:
-    if block.end - block.start <= LARGE or not inner:
+    if block.end - block.start <= MAX_WHOLE_TYPE_CHARACTERS or not inner:
         yield replace(head, start=block.start, end=block.end)
         return
     last = inner[0].start

@@ -25,8 +25,8 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
-LARGE: Final = 6_000
-"""Maximum characters of a type that is one unit; a larger type is split into head and members."""
+MAX_WHOLE_TYPE_CHARACTERS: Final = 6_000
+"""Maximum characters of a type that is kept whole; a larger type is split into head and members."""
 
 _MAX_SIGNATURE_CHARACTERS: Final = 300
 _MAX_EVIDENCE_CHARACTERS: Final = 200
@@ -53,14 +53,15 @@ def _list_units(tree: SyntaxTree, definitions: Sequence[PlacedDefinition]) -> li
 def _find_head_ends(definitions: Sequence[PlacedDefinition]) -> dict[int, int]:
     """Return where the head of each large type ends: the start of its first member.
 
-    The keys are indexes in `definitions`. A type is large if it has more than LARGE characters.
+    The keys are indexes in `definitions`. A type is large if it has more than
+    MAX_WHOLE_TYPE_CHARACTERS.
     """
     ends: dict[int, int] = {}
     for placed in definitions:
         outer = placed.parent
         if outer < 0 or outer in ends:
             continue
-        if definitions[outer].end - definitions[outer].start > LARGE:
+        if definitions[outer].end - definitions[outer].start > MAX_WHOLE_TYPE_CHARACTERS:
             ends[outer] = placed.start
     return ends
 
@@ -313,7 +314,7 @@ def _is_callable(definition: CodeDefinition) -> bool:
 _BROKEN_SHARE: Final = 0.5
 """Share of unparsable text above which the text is cut at blank lines instead."""
 
-LONGEST: Final = 4_000_000
+MAX_TEXT_CHARACTERS: Final = 4_000_000
 """Maximum characters of a text to parse; dense code of that length takes 15 seconds."""
 
 
@@ -340,7 +341,7 @@ def read_code(text: str, grammar: type[LanguageGrammar]) -> CodeText:
 
 def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
     """Return the definitions, facts and statement ends in the text of a file or of a part of it."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_TEXT_CHARACTERS:
         note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading(notes=(f"{note}: cut at blank lines",))
     tree = get_syntax_tree(text, grammar.module, grammar.function)

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
-    LONGEST_EVIDENCE,
+    MAX_EVIDENCE_CHARACTERS,
     RequestFinder,
     find_exports,
     get_declared_type,
@@ -257,16 +257,16 @@ class Jsx(LanguageGrammar):
                 yield self._define_variable(node, path.removeprefix("exports."), value, outer, True)
 
     def _define_declaration(
-        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+        self, node: Node, inner: Node, outer: CodeDefinition | None, is_exported: bool
     ) -> Iterator[CodeDefinition]:
         if inner.type in _VALUES:
-            yield from self._define_variables(node, inner, outer, stated)
+            yield from self._define_variables(node, inner, outer, is_exported)
             return
         name_node = inner.child_by_field_name("name")
         if inner.type == "import_alias":
             name_node = get_first_child(inner)
         name = get_string(self.tree, name_node) or self.tree.get_node_text(name_node) or "default"
-        exported = self._is_public(name, outer, stated)
+        exported = self._is_public(name, outer, is_exported)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
             yield self._define_class(node, inner, symbol, exported)
@@ -280,12 +280,14 @@ class Jsx(LanguageGrammar):
                 node, symbol, "class", "namespace", body, True, exported, alone=exported
             )
 
-    def _is_public(self, name: str, outer: CodeDefinition | None, stated: bool) -> bool:
+    def _is_public(self, name: str, outer: CodeDefinition | None, is_exported: bool) -> bool:
         if outer is not None:
-            return stated and (outer.exported or outer.what == "namespace")
-        return stated or name in self._exported
+            return is_exported and (outer.exported or outer.what == "namespace")
+        return is_exported or name in self._exported
 
-    def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
+    def _define_class(
+        self, node: Node, inner: Node, symbol: str, is_exported: bool
+    ) -> CodeDefinition:
         extends, implements = _read_heritage(self.tree, inner)
         return CodeDefinition(
             node,
@@ -294,37 +296,39 @@ class Jsx(LanguageGrammar):
             "class",
             inner.child_by_field_name("body"),
             True,
-            exported,
-            exported,
+            is_exported,
+            is_exported,
             extends=extends,
             implements=implements,
             type=symbol,
             fields=tuple(_read_fields(self.tree, inner)),
         )
 
-    def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
+    def _define_type(
+        self, node: Node, inner: Node, symbol: str, is_exported: bool
+    ) -> CodeDefinition:
         role, what = _TYPES[inner.type]
         extends, _ = _read_heritage(self.tree, inner)
         body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
         return CodeDefinition(
-            node, symbol, role, what, body, False, exported, exported, extends=extends
+            node, symbol, role, what, body, False, is_exported, is_exported, extends=extends
         )
 
     def _define_js_function(
-        self, node: Node, inner: Node, symbol: str, exported: bool, *, owner: str | None = None
+        self, node: Node, inner: Node, symbol: str, is_exported: bool, *, owner: str | None = None
     ) -> CodeDefinition:
         return self.define_function(
             node,
             symbol,
             owner,
             body=inner.child_by_field_name("body"),
-            exported=exported,
-            alone=exported,
+            exported=is_exported,
+            alone=is_exported,
             parameters=read_parameters(self.tree, inner),
         )
 
     def _define_variables(
-        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+        self, node: Node, inner: Node, outer: CodeDefinition | None, is_exported: bool
     ) -> Iterator[CodeDefinition]:
         for declarator in inner.named_children:
             name_node = declarator.child_by_field_name("name")
@@ -332,7 +336,7 @@ class Jsx(LanguageGrammar):
                 continue
             value = declarator.child_by_field_name("value")
             for name in iter_pattern_names(self.tree, name_node):
-                exported = self._is_public(name, outer, stated)
+                exported = self._is_public(name, outer, is_exported)
                 yield self._define_variable(node, name, value, outer, exported)
 
     def _define_variable(
@@ -341,26 +345,26 @@ class Jsx(LanguageGrammar):
         name: str,
         value: Node | None,
         outer: CodeDefinition | None,
-        exported: bool,
+        is_exported: bool,
     ) -> CodeDefinition:
         symbol = self.qualify(name, outer)
         inner = _unwrap_value(value)
         if inner is not None and inner.type in _FUNCTIONS:
-            return self._define_js_function(node, inner, symbol, exported)
+            return self._define_js_function(node, inner, symbol, is_exported)
         if inner is not None and inner.type in _CLASSES:
-            return self._define_class(node, inner, symbol, exported)
+            return self._define_class(node, inner, symbol, is_exported)
         if inner is not None and inner.type == "object":
-            return self._define_object(node, inner, symbol, exported)
-        role: Role = "export" if exported else "definition"
-        return CodeDefinition(node, symbol, role, "value", value, False, exported, exported)
+            return self._define_object(node, inner, symbol, is_exported)
+        role: Role = "export" if is_exported else "definition"
+        return CodeDefinition(node, symbol, role, "value", value, False, is_exported, is_exported)
 
     def _define_object(
-        self, node: Node, inner: Node, symbol: str, exported: bool
+        self, node: Node, inner: Node, symbol: str, is_exported: bool
     ) -> CodeDefinition:
         component = _get_entry_text(self.tree, inner, "name") if symbol == "default" else ""
-        role: Role = "export" if exported else "definition"
+        role: Role = "export" if is_exported else "definition"
         return CodeDefinition(
-            node, component or symbol, role, "object", inner, True, exported, exported
+            node, component or symbol, role, "object", inner, True, is_exported, is_exported
         )
 
     def _define_member(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
@@ -455,7 +459,7 @@ class Jsx(LanguageGrammar):
         yield from _iter_environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             yield self.tree.build_fact(
-                "exports", node, "", name.build_fact_values(), LONGEST_EVIDENCE
+                "exports", node, "", name.build_fact_values(), MAX_EVIDENCE_CHARACTERS
             )
 
 

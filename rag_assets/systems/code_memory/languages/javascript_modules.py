@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
 _MAX_TYPE_CHARACTERS: Final = 200
 """Maximum characters of a declared type or a parameter's name; a longer text is cut off."""
-LONGEST_EVIDENCE: Final = 200
+MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum characters of the evidence of an import, an export or a request."""
 
 
@@ -140,7 +140,7 @@ def _iter_import_facts(
     bound = {
         local: Binding(ResolvedName("" if name == "*" else name, source)) for name, local in names
     }
-    yield tree.build_fact("imports", node, "", values, LONGEST_EVIDENCE), bound
+    yield tree.build_fact("imports", node, "", values, MAX_EVIDENCE_CHARACTERS), bound
 
 
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
@@ -376,7 +376,7 @@ class RequestFinder:
         request = self._read_request(function, list_code_children(listed))
         if request is not None:
             values = {"method": request[0], "path": request[1]}
-            yield self._tree.build_fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
+            yield self._tree.build_fact("fetches", node, symbol, values, MAX_EVIDENCE_CHARACTERS)
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of an HTTP client: `const api = axios.create({ baseURL: … })`."""

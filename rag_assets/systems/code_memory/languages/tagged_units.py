@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.tags import (
 from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 from rag_assets.systems.code_memory.symbols.names import get_short_name
-from rag_assets.systems.code_memory.symbols.naming import SCOPED
+from rag_assets.systems.code_memory.symbols.naming import SCOPED_PREFIX
 
 _ROLES: Final[Mapping[DefinitionKind, Role]] = {
     "class": "class",
@@ -129,7 +129,9 @@ def _iter_supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
         _drop_ended(around, supertype.start)
         if around and around[-1].kind in _TYPES and not around[-1].is_local:
             span = _get_evidence_span(text, supertype.start)
-            yield Fact(supertype.kind, *span, around[-1].name, {"name": SCOPED + supertype.name})
+            yield Fact(
+                supertype.kind, *span, around[-1].name, {"name": SCOPED_PREFIX + supertype.name}
+            )
 
 
 def _drop_ended(around: list[TagDefinition], at: int) -> None:

@@ -136,7 +136,7 @@ ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
 SupertypeKind: TypeAlias = Literal["extends", "implements", "uses_trait"]
 """Kinds of relations between a type and a supertype that its head or body names."""
 
-LONGEST: Final = 1_000_000
+MAX_TEXT_CHARACTERS: Final = 1_000_000
 """Maximum characters of a text; the query is not run on a longer text."""
 _MAX_QUERY_SECONDS: Final = 5.0
 """Processor time after which a query gives up.
@@ -263,9 +263,10 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     Args:
         text: the text of a file; parts of it that cannot be parsed are left out.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_TEXT_CHARACTERS:
         return Tags(
-            note=f"the text has {len(text)} characters, more than a query reads ({LONGEST})"
+            note=f"the text has {len(text)} characters, more than a query reads"
+            f" ({MAX_TEXT_CHARACTERS})"
         )
     tree, grammar = _parse_with_best_grammar(text, language)
     if tree.gave_up:

@@ -151,11 +151,18 @@ READ_KINDS = _DECIDING | {"declares"}
 
 @dataclass(slots=True)
 class _Class:
+    """A class as its file states it.
+
+    Attributes:
+        above: names of its parents, interfaces and traits.
+        has_handle: whether it has a method `handle`.
+    """
+
     path: str
     symbol: str
     role: str
     above: list[str] = field(default_factory=list)
-    handles: bool = False
+    has_handle: bool = False
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
@@ -213,7 +220,7 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
                 type_ = "job" if is_job else path_type
                 if type_ is None and name in dispatched:
                     # A job has a method `handle`; an event only carries data.
-                    type_ = "job" if class_.handles else "event"
+                    type_ = "job" if class_.has_handle else "event"
                 elif type_ is None and name in bound and class_.role == "class":
                     type_ = "service"
         if type_ is not None:
@@ -234,7 +241,7 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
             if class_ is not None and fact.kind in {"extends", "implements"}:
                 class_.above.append(str(fact.values["name"]))
             elif class_ is not None and fact.kind == "declares":
-                class_.handles |= fact.symbol.endswith(_HANDLE_SUFFIX)
+                class_.has_handle |= fact.symbol.endswith(_HANDLE_SUFFIX)
         for name, class_ in own.items():
             classes.setdefault(f"{file.path} {name}" if "@" in name else name, class_)
     return classes

@@ -14,8 +14,13 @@ from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.source import OR, ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.php.types import NAMED
+from rag_assets.systems.code_memory.languages.php.source import (
+    UNION_SEPARATOR,
+    ClassLike,
+    Method,
+    PhpSource,
+)
+from rag_assets.systems.code_memory.languages.php.types import CLASS_NAME_NODES
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, Value, list_arguments
 from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
@@ -89,7 +94,7 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     if node is None or node.type != "class_constant_access_expression":
         return ""
     scope, name = node.named_children[0], node.named_children[-1]
-    if isinstance(source.read_value(node), str) or scope.type not in NAMED:
+    if isinstance(source.read_value(node), str) or scope.type not in CLASS_NAME_NODES:
         return ""
     owner = source.resolve_class_name(source.tree.get_node_text(scope), node)
     return f"{owner}::{source.tree.get_node_text(name)}"
@@ -147,10 +152,10 @@ def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Value
 
     Args:
         values: values of a fact that `read_checks` has yielded.
-        types: classes by variable; several classes of a variable are joined by OR.
+        types: classes by variable; several classes of a variable are joined by UNION_SEPARATOR.
     """
     model = values["model"] or types.get(values[VARIABLE], "")
-    for class_name in model.split(OR):
+    for class_name in model.split(UNION_SEPARATOR):
         check = {"ability": values["ability"], "model": class_name}
         if any(check.values()):
             yield check

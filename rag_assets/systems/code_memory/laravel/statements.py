@@ -139,7 +139,9 @@ def iter_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     for chain in _find_chains(source):
         symbol = names.find_definition(chain.node)
         for position, call in enumerate(chain.calls):
-            for kind, values in _iter_statements_of_call(source, chain, call, first=position == 0):
+            for kind, values in _iter_statements_of_call(
+                source, chain, call, is_first=position == 0
+            ):
                 statements = [(kind, values)]
                 if SUBJECT in values:
                     types = get_types(symbol)
@@ -193,7 +195,7 @@ def _iter_statements_of_property(source: PhpSource, property_: Property) -> Iter
 
 
 def _iter_statements_of_call(
-    source: PhpSource, chain: Chain, call: Call, *, first: bool
+    source: PhpSource, chain: Chain, call: Call, *, is_first: bool
 ) -> Iterator[_Statement]:
     yield from _iter_query_statements(source, call)
     yield from read_names(source, chain, call)
@@ -201,15 +203,15 @@ def _iter_statements_of_call(
     if chain.static:
         owner = source.resolve_class_name(chain.root, call.node)
         facade = owner.removeprefix(_FACADES)
-        readers = _FACADE_READERS if first else _FACADE_RESULT_READERS
+        readers = _FACADE_READERS if is_first else _FACADE_RESULT_READERS
         if facade in readers:
             yield from readers[facade].get(name, _read_nothing)(source, call)
-        elif first and name in _CLASS_DISPATCHES:
+        elif is_first and name in _CLASS_DISPATCHES:
             yield "dispatches", {"name": owner}
-        elif first and name == "observe":
+        elif is_first and name == "observe":
             for observer in list_strings(source, call.get_argument(0)):
                 yield "observes", {"model": owner, "observer": observer}
-    elif not chain.root and first:
+    elif not chain.root and is_first:
         yield from _FUNCTION_READERS.get(name.rpartition("\\")[2], _read_nothing)(source, call)
     else:
         yield from _find_member_reader(name, chain.root)(source, call)

@@ -103,7 +103,7 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
 
 
 def _count_steps(walk: WalkResult, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return, by node, the column counted from the roots, and the relation that led to the node.
+    """Return two values by node: its column, counted from the roots, and the relation to reach it.
 
     A node reached against the direction of a relation is one column to the left.
     """

@@ -17,8 +17,8 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import (
     EVENTS,
-    OF_FACTS,
-    SPELLED,
+    FACT_RULES,
+    STYLE_RULES,
     list_edges_of_named_event,
     list_edges_of_query,
 )
@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     ENV,
     HANDS_ON,
     MEMBER,
-    OWN_SETTING,
+    OWN_SETTING_PREFIX,
     get_short_name,
 )
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
@@ -116,7 +116,7 @@ class Relations:
     names: str = ""
 
 
-NAMED: Final[Mapping[tuple[str, str], str]] = {
+EDGE_NAMES: Final[Mapping[tuple[str, str], str]] = {
     ("takes", "request"): "validates_with",
     ("takes", "model"): "uses_model",
     ("touches", "model"): "uses_model",
@@ -141,7 +141,7 @@ _GLOBAL_TARGET_KINDS: Final = frozenset(
 _SUPERTYPES: Final = frozenset({"extends", "implements", "uses_trait"})
 """Kinds of facts that yield edges in files of any language; see SCOPED in symbols.naming."""
 
-UNNAMED: Final = frozenset(
+UNNAMED_KINDS: Final = frozenset(
     {"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON, ELSEWHERE}
 )
 """Kinds of edges that are never shown under their own name."""
@@ -192,13 +192,13 @@ def build_relations(
 def _iter_edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
     if fact.kind == "states" and fact.values["kind"] not in _KINDS_WITHOUT_EDGES:
         yield _build_edge_of_derived_document(fact)
-    rule = OF_FACTS.get(fact.kind)
+    rule = FACT_RULES.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
         rule = partial(list_edges_of_query, names=names)
-    elif fact.kind in EVENTS and names in SPELLED:
+    elif fact.kind in EVENTS and names in STYLE_RULES:
         rule = list_edges_of_named_event
-    elif names in SPELLED and fact.kind not in _GLOBAL_TARGET_KINDS:
-        rule = SPELLED[names]
+    elif names in STYLE_RULES and fact.kind not in _GLOBAL_TARGET_KINDS:
+        rule = STYLE_RULES[names]
     for kind, source, target in rule(fact) if rule is not None else ():
         if target and target not in _BUILT_IN:
             yield _build_edge(fact, kind, source, target)
@@ -219,7 +219,7 @@ def _build_ability(fact: Fact) -> Symbol:
 
 def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
-    prefix = {"code": OWN_SETTING, "environment": ENV}.get(str(fact.values.get("of")))
+    prefix = {"code": OWN_SETTING_PREFIX, "environment": ENV}.get(str(fact.values.get("of")))
     if prefix is None:
         return None
     key = f"setting {name.lower()}".rstrip()

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
-from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
+from rag_assets.systems.code_memory.relations.relations import EDGE_NAMES, UNNAMED_KINDS
 from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENDPOINT,
@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     GROUP,
     MIDDLEWARE,
-    OWN_SETTING,
+    OWN_SETTING_PREFIX,
     PACKAGE,
     TABLE,
 )
@@ -128,7 +128,7 @@ def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | 
     if target is None or (edge.source, source) not in known or source == edge.target:
         return None
     kind = _name_relation(edge, target)
-    return None if kind in UNNAMED else kind
+    return None if kind in UNNAMED_KINDS else kind
 
 
 def _name_relation(edge: FoundEdge, target: Node) -> str:
@@ -140,7 +140,7 @@ def _name_relation(edge: FoundEdge, target: Node) -> str:
         return "tests"
     if edge.kind == "takes" and _is_model_policy(get_stating_node(edge), target):
         return "authorizes"
-    return NAMED.get((edge.kind, target.source_type), edge.kind)
+    return EDGE_NAMES.get((edge.kind, target.source_type), edge.kind)
 
 
 def _is_model_policy(source: str, target: Node) -> bool:
@@ -175,8 +175,8 @@ def build_node(definition: FoundSymbol) -> Node:
 
 def _get_chunk_name(local: str) -> str | None:
     """Return the name of a definition's chunk: for a setting, its first key, if any."""
-    if local.startswith(OWN_SETTING):
-        return local.removeprefix(OWN_SETTING).partition(".")[0] or None
+    if local.startswith(OWN_SETTING_PREFIX):
+        return local.removeprefix(OWN_SETTING_PREFIX).partition(".")[0] or None
     return local.removeprefix(ENV)
 
 

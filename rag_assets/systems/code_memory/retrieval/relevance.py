@@ -315,7 +315,7 @@ def _count_relations(
 ) -> Mapping[_CountKey, float]:
     """Return the number of a node's relations of each kind and direction, weighted by confidence.
 
-    The first part of a key tells whether inferred relations are counted, too. An inferred relation
+    The first part of a key states whether inferred relations are counted, too. An inferred relation
     shares relevance with all relations of its kind and direction, but a stated relation shares it
     only with other stated relations.
     """

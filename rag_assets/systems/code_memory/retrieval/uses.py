@@ -55,7 +55,7 @@ _ORDER: Final = [*_RELATIONS]
 _MENTION_KINDS: Final = frozenset({"mention", "comment"})
 _CONFIDENCE: Final = {"name": 0.8, "scip": 1.0}
 """Confidence of certain uses, by `how` of their relation."""
-BY_INDEX: Final = EVIDENCE_NAMES["scip"]
+WHY_BY_SCIP: Final = EVIDENCE_NAMES["scip"]
 """Why a use is certain if a SCIP index resolves the name at its place."""
 _RARE_NAME: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
 """Matches names that rarely occur in libraries too: names of several words, and names of types."""
@@ -96,7 +96,7 @@ class Use:
         kind = _RELATIONS[self.kind]
         if kind != "mentions" and is_test(parse_path(self.uri)):
             kind = "tests"
-        how = "scip" if self.why == BY_INDEX else "name" if self.why else "possible"
+        how = "scip" if self.why == WHY_BY_SCIP else "name" if self.why else "possible"
         return Relation(
             *(kind, self.source, self.target, how),
             confidence=_CONFIDENCE.get(how) or 1 / max(1, self.candidates + 1),
@@ -262,7 +262,7 @@ class _UseResolver:
         if is_in_namesake and place.kind in _MENTION_KINDS and not place.receiver:
             return None  # The place is in the first line of another definition with this name.
         why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
-        why = BY_INDEX if exact else why
+        why = WHY_BY_SCIP if exact else why
         return Use(
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
             *(row.source, within, why, len(candidates) + (target.node.name not in candidates)),

@@ -52,10 +52,10 @@ from rag_assets.systems.code_memory.symbols.names import (
     split_name,
 )
 from rag_assets.systems.code_memory.symbols.naming import (
-    ALL,
-    CALLED,
-    HANDED,
-    SCOPED,
+    EVERYTHING,
+    REEXPORT_PREFIX,
+    SCOPED_PREFIX,
+    SHORT_NAME_PREFIX,
     depends_on_path,
     ends_with_name,
     find_candidates,
@@ -81,7 +81,7 @@ class NameLookup(NamedTuple):
     Attributes:
         source: the repository.
         name: the name, qualified by the file's imports as far as the path of the file shows.
-        path: the path of the file; for a name in SCOPED, the definition that uses it.
+        path: the path of the file; for a name in SCOPED_PREFIX, the definition that uses it.
     """
 
     source: str
@@ -91,7 +91,7 @@ class NameLookup(NamedTuple):
     @classmethod
     def from_edge(cls, edge: FoundEdge, name: str) -> NameLookup:
         """Return the lookup of a name that an edge has as its source or target."""
-        is_scoped = name.startswith(SCOPED)
+        is_scoped = name.startswith(SCOPED_PREFIX)
         return cls(edge.source, name, edge.stated_of if is_scoped else parse_path(edge.uri))
 
 
@@ -109,7 +109,11 @@ class Reexports:
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
         """Return the definition of each name that means exactly one; other names are omitted."""
-        exported = (lookup for lookup in names if not lookup.name.startswith((CALLED, SCOPED)))
+        exported = (
+            lookup
+            for lookup in names
+            if not lookup.name.startswith((SHORT_NAME_PREFIX, SCOPED_PREFIX))
+        )
         pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
         seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
         definitions: dict[NameLookup, str] = {}
@@ -135,7 +139,7 @@ class Reexports:
                 defined: set[str | None] = set()
                 for name, path in spellings:
                     candidates = called.get(get_short_name(name), {}).get(lookup.source, ())
-                    if not name.endswith(ALL):
+                    if not name.endswith(EVERYTHING):
                         defined.add(find_definition(name, path, candidates))
                 defined -= {None}
                 if len(defined) == 1:
@@ -156,11 +160,11 @@ class Reexports:
             if not members:
                 break
             frontier = []
-            for edge in self.edges([HANDED + name for name in members], "in"):
-                target = edge.target.removeprefix(HANDED)
+            for edge in self.edges([REEXPORT_PREFIX + name for name in members], "in"):
+                target = edge.target.removeprefix(REEXPORT_PREFIX)
                 definition = find_definition(target, parse_path(edge.uri), members)
                 if definition is not None:
-                    alias = edge.stated_of.removeprefix(HANDED)
+                    alias = edge.stated_of.removeprefix(REEXPORT_PREFIX)
                     fresh = iter_import_names(alias, definition, members[definition])
                     frontier += [name for name in fresh if name not in known]
                     known |= dict.fromkeys(frontier)
@@ -170,12 +174,14 @@ class Reexports:
     def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
         """Return the re-exports that these names may refer to: by repository, then by name."""
         nodes = dict.fromkeys(
-            HANDED + reexport for name in names for reexport in iter_possible_reexports(name)
+            REEXPORT_PREFIX + reexport
+            for name in names
+            for reexport in iter_possible_reexports(name)
         )
         reexports: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*nodes], "out") if nodes else ():
-            alias = edge.stated_of.removeprefix(HANDED)
-            target = edge.target.removeprefix(HANDED), parse_path(edge.uri)
+            alias = edge.stated_of.removeprefix(REEXPORT_PREFIX)
+            target = edge.target.removeprefix(REEXPORT_PREFIX), parse_path(edge.uri)
             reexports.setdefault(edge.source, {}).setdefault(alias, []).append(target)
         return dict(reexports)
 
@@ -520,6 +526,10 @@ def _split_member(name: str) -> tuple[str, str]:
 
 
 def _get_short_name(name: str) -> str:
-    if name.startswith(SCOPED):
-        return name.removeprefix(SCOPED).rpartition("::")[2].lower()
-    return name.removeprefix(CALLED) if name.startswith(CALLED) else get_short_name(name)
+    if name.startswith(SCOPED_PREFIX):
+        return name.removeprefix(SCOPED_PREFIX).rpartition("::")[2].lower()
+    return (
+        name.removeprefix(SHORT_NAME_PREFIX)
+        if name.startswith(SHORT_NAME_PREFIX)
+        else get_short_name(name)
+    )

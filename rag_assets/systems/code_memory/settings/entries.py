@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ITEM: Final = "[]"
 """Represents a list item in a path."""
 
-DEEPEST: Final = 16
+MAX_DEPTH: Final = 16
 """Maximum depth of entries; deeper keys are part of the entry that contains them."""
 
 Path: TypeAlias = tuple[str, ...]
@@ -121,7 +121,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
     todo: list[tuple[Node, Path]] = [(root, ())]
     while todo:
         node, path = todo.pop()
-        if len(path) >= DEEPEST:
+        if len(path) >= MAX_DEPTH:
             continue
         if node.type == "ERROR":
             children = _list_damaged_children(tree, node, path)
@@ -140,7 +140,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
             else:
                 todo.append((child, at))
                 continue
-            if len(entry_path) > DEEPEST:
+            if len(entry_path) > MAX_DEPTH:
                 continue
             holds = value is not None and value.type in _CONTAINERS
             scalar = None if value is None or holds else unquote(tree.get_node_text(value))
@@ -199,14 +199,14 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
     paths, name, outermost = [base], ITEM, True
     for child in error.children:
         if child.type in {"{", "["}:
-            is_kept = not outermost and len(paths[-1]) < DEEPEST
+            is_kept = not outermost and len(paths[-1]) < MAX_DEPTH
             paths.append((*paths[-1], name) if is_kept else paths[-1])
             name, outermost = ITEM, False
         elif child.type in {"}", "]"} and len(paths) > 1:
             paths.pop()
         elif child.type == "string":
             name = unquote(tree.get_node_text(child))
-        elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
+        elif child.type in {"pair", "object", "array"} and len(paths[-1]) < MAX_DEPTH:
             children.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
     return children
 
@@ -246,7 +246,7 @@ class _EntryStack:
         """Close the open entries at this level and at deeper levels."""
         while self._open and self._open[-1][0] >= level:
             entry = self._open.pop()[1]
-            if len(entry.path) <= DEEPEST:
+            if len(entry.path) <= MAX_DEPTH:
                 self.closed.append(replace(entry, end=max(end, entry.start)))
 
 

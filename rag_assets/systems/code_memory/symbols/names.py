@@ -192,8 +192,8 @@ ELSEWHERE: Final = "elsewhere"
 """Kind of the edge from a use of a name of another package; its target is `elsewhere:` and the
 name."""
 
-OWN_SETTING: Final = f"{CONFIG}."
-"""Prefix of a setting's name in its own file."""
+OWN_SETTING_PREFIX: Final = f"{CONFIG}."
+"""Prefix of the name of a setting that lacks the name of its settings file: `config:.vat`."""
 
 _FOLDER: Final = "config"
 _MODULES: Final = frozenset({"settings", "config", "conf"})
@@ -242,12 +242,12 @@ def iter_setting_names_in_file(name: str) -> Iterator[str]:
     """Yield the names that a dotted setting may have inside its file.
 
     For `a.b.c`: all of it, `b.c` if the file is `a`, `c` if the file is `a/b`, and "" if the name
-    is that of the file. Each starts with OWN_SETTING.
+    is that of the file. Each starts with OWN_SETTING_PREFIX.
     """
     local = name.removeprefix(CONFIG)
-    yield OWN_SETTING + local
-    yield from (OWN_SETTING + local[dot.end() :] for dot in re.finditer(r"\.", local))
-    yield OWN_SETTING
+    yield OWN_SETTING_PREFIX + local
+    yield from (OWN_SETTING_PREFIX + local[dot.end() :] for dot in re.finditer(r"\.", local))
+    yield OWN_SETTING_PREFIX
 
 
 _QUOTES: Final = "`\"' \t\r\n"

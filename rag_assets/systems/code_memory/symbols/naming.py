@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
-    OWN_SETTING,
+    OWN_SETTING_PREFIX,
     build_setting_name,
     iter_setting_names_in_file,
     list_route_keys,
@@ -50,14 +50,14 @@ The text of the file qualifies them in PHP ("qualified"), Java, Swift and SQL, a
 other languages. "none": other files cannot use the names of this file.
 """
 
-OWN: Final = ":"
-CALLED: Final = "called:"
-SCOPED: Final = "scoped:"
+OWN_PREFIX: Final = ":"
+SHORT_NAME_PREFIX: Final = "called:"
+SCOPED_PREFIX: Final = "scoped:"
 """Prefix of the name of a type as written in a language without its own reader."""
-HANDED: Final = "as:"
-NAMELESS: Final = "class@"
+REEXPORT_PREFIX: Final = "as:"
+ANONYMOUS_PREFIX: Final = "class@"
 """Prefix of the name of an anonymous class; its line number follows."""
-ALL: Final = "*"
+EVERYTHING: Final = "*"
 """Last part of a name that stands for everything in a module."""
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
@@ -122,13 +122,17 @@ def qualify_defined_name(local: str, path: str) -> str:
 
 def resolve_spelling(spelling: str, path: str) -> str:
     """Return the repository-wide name for a spelling in a file; "" if it leaves the repository."""
-    if spelling.startswith(HANDED):
-        return HANDED + resolve_spelling(spelling.removeprefix(HANDED), path)
-    if spelling.startswith(OWN_SETTING):
-        return build_setting_name(spelling.removeprefix(OWN_SETTING), path)
-    if spelling.startswith(OWN):
+    if spelling.startswith(REEXPORT_PREFIX):
+        return REEXPORT_PREFIX + resolve_spelling(spelling.removeprefix(REEXPORT_PREFIX), path)
+    if spelling.startswith(OWN_SETTING_PREFIX):
+        return build_setting_name(spelling.removeprefix(OWN_SETTING_PREFIX), path)
+    if spelling.startswith(OWN_PREFIX):
         return qualify_defined_name(spelling[1:], path)
-    return spelling if spelling.startswith(CALLED) else _resolve_relative_name(spelling, path)
+    return (
+        spelling
+        if spelling.startswith(SHORT_NAME_PREFIX)
+        else _resolve_relative_name(spelling, path)
+    )
 
 
 def _resolve_relative_name(spelling: str, path: str) -> str:
@@ -146,9 +150,9 @@ def _resolve_relative_name(spelling: str, path: str) -> str:
 @lru_cache(_MAX_CACHED_RESULTS)
 def depends_on_path(name: str) -> bool:
     """Return whether a name is only resolved with the paths of the files that may define it."""
-    if name.startswith((CALLED, SCOPED)):
+    if name.startswith((SHORT_NAME_PREFIX, SCOPED_PREFIX)):
         return True
-    if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
+    if name.startswith((REEXPORT_PREFIX, CONFIG)) or f"#{ANONYMOUS_PREFIX}" in name:
         return False
     plain = not name.startswith((_ROUTE, _TABLE)) and "\\" not in name and "/" not in name[:1]
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
@@ -165,11 +169,11 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
         path: the path of the file that uses the name; for `scoped:`, the using definition.
         defined: qualified names of the candidate definitions, which share a short name.
     """
-    if name.startswith(CALLED):
+    if name.startswith(SHORT_NAME_PREFIX):
         candidates = list(defined)
         return candidates[0] if len(candidates) == 1 else None
     candidates = find_candidates(name, defined)
-    if name.startswith(SCOPED):
+    if name.startswith(SCOPED_PREFIX):
         return _find_nearest_type(name, path, candidates)
     mark, name = _split_alias(name)
     is_standard = name.partition(".")[0] in _STANDARD_MODULES
@@ -187,10 +191,10 @@ def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
         name: the name as written, or `called:` with a short name.
         defined: qualified names of the candidate definitions, which share a short name.
     """
-    if name.startswith(CALLED):
+    if name.startswith(SHORT_NAME_PREFIX):
         return [*defined]
-    if name.startswith(SCOPED):
-        name = name.removeprefix(SCOPED)
+    if name.startswith(SCOPED_PREFIX):
+        name = name.removeprefix(SCOPED_PREFIX)
         return [full for full in defined if _is_scoped(full) and f"::{full}".endswith(f"::{name}")]
     mark, name = _split_alias(name)
     return [full for full in defined if full == name or full.endswith(mark + name)]
@@ -208,7 +212,7 @@ def _find_nearest_type(name: str, user: str, types: Iterable[str]) -> str | None
         user: the definition that uses it.
         types: the types whose names end with it.
     """
-    around, ending = user.split("::"), f"::{name.removeprefix(SCOPED)}"
+    around, ending = user.split("::"), f"::{name.removeprefix(SCOPED_PREFIX)}"
     nearness: dict[str, tuple[bool, int]] = {}
     for full in types:
         scope = f"::{full}".removesuffix(ending).split("::")[1:]
@@ -248,23 +252,27 @@ def ends_with_name(defined: str, name: str) -> bool:
 
 def iter_spellings(name: str, short: str) -> Iterator[str]:
     """Yield the spellings by which texts may refer to a definition with this short name."""
-    if name.startswith(HANDED):
-        targets = iter_spellings(name.removeprefix(HANDED), short)
-        yield from (HANDED + target for target in targets if not target.startswith(CALLED))
+    if name.startswith(REEXPORT_PREFIX):
+        targets = iter_spellings(name.removeprefix(REEXPORT_PREFIX), short)
+        yield from (
+            REEXPORT_PREFIX + target
+            for target in targets
+            if not target.startswith(SHORT_NAME_PREFIX)
+        )
         return
     yield name
-    yield CALLED + short
+    yield SHORT_NAME_PREFIX + short
     if _is_scoped(name):
         parts = name.split("::")[-_MAX_SPELLING_PARTS:]
-        yield from (SCOPED + "::".join(parts[at:]) for at in range(len(parts)))
+        yield from (SCOPED_PREFIX + "::".join(parts[at:]) for at in range(len(parts)))
     if name.startswith(_TABLE):
-        yield from (CALLED + key for key in list_search_keys(name))
+        yield from (SHORT_NAME_PREFIX + key for key in list_search_keys(name))
     elif name.startswith(CONFIG):
-        yield from (CALLED + key for key in list_setting_keys(name.removeprefix(CONFIG)))
+        yield from (SHORT_NAME_PREFIX + key for key in list_setting_keys(name.removeprefix(CONFIG)))
     elif name.startswith(_ROUTE):
         methods, _, path = name.removeprefix(_ROUTE).partition(" ")
         keys = list_route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
-        yield from (CALLED + key for key in keys)
+        yield from (SHORT_NAME_PREFIX + key for key in keys)
     elif "#" in name:
         yield from _iter_javascript_spellings(name)
     elif "." in name and "\\" not in name:
@@ -273,15 +281,15 @@ def iter_spellings(name: str, short: str) -> Iterator[str]:
 
 def iter_own_spellings(name: str) -> Iterator[str]:
     """Yield the spellings of a definition in its own file, as edges store them."""
-    if name.startswith(HANDED):
-        yield HANDED + OWN + re.split(r"[#.]", name)[-1]
+    if name.startswith(REEXPORT_PREFIX):
+        yield REEXPORT_PREFIX + OWN_PREFIX + re.split(r"[#.]", name)[-1]
         return
     if name.startswith(CONFIG):
         yield from iter_local_names(name)
         return
     yield name
     if depends_on_path(name):
-        yield from (OWN + local for local in iter_local_names(name) if local != name)
+        yield from (OWN_PREFIX + local for local in iter_local_names(name) if local != name)
 
 
 def iter_local_names(name: str) -> Iterator[str]:
@@ -377,12 +385,14 @@ def _iter_python_spellings(name: str) -> Iterator[str]:
             for level in range(_MAX_LEVELS + 1)
             if level or at < len(parts) - 1
         )
-        yield OWN + rest
+        yield OWN_PREFIX + rest
 
 
 def _iter_javascript_spellings(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
-    yield from (OWN + local_name for local_name in iter_local_names(name) if local_name != name)
+    yield from (
+        OWN_PREFIX + local_name for local_name in iter_local_names(name) if local_name != name
+    )
     parts = module.split("/")
     for at in range(max(0, len(parts) - _MAX_SPELLING_PARTS), len(parts) + 1):
         rest = "/".join(parts[at:])

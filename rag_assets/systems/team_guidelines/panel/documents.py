@@ -32,7 +32,7 @@ from rag_assets.systems.team_guidelines.texts import (
 )
 
 MAX_DOCUMENTS = 1_000
-"""Maximum number of documents of a project; all are read to filter by name and to count states."""
+"""Maximum number of documents that a page reads, to filter by name and to count by status."""
 DOCUMENTS_PER_PAGE = 50
 PASSAGES_PER_PAGE = 25
 
@@ -349,7 +349,7 @@ async def save(visit: Visit) -> Response:
             services, text, version, _UNPROCESSABLE, problems=error.problems
         )
     except (VersionChanged, VersionMissing):
-        return await _show_unsaved_text(services, text, None, _CONFLICT, conflict=True)
+        return await _show_unsaved_text(services, text, None, _CONFLICT, has_conflict=True)
     if _is_from_script(visit):
         return visit.html("text.html", done=True, **await build_text_form(services))
     return visit.redirect("?done=saved")
@@ -369,17 +369,17 @@ async def _show_unsaved_text(
     status: int,
     *,
     problems: tuple[str, ...] = (),
-    conflict: bool = False,
+    has_conflict: bool = False,
 ) -> Response:
     """Show the form with the unsaved text.
 
     Args:
         version: the version that was edited; None for the stored version.
-        conflict: whether a different text was saved meanwhile.
+        has_conflict: whether a different text was saved meanwhile.
     """
     shown = await build_text_form(services)
     count = await services.visit.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
-    shown |= {"text": text, "tokens": count, "problems": problems, "conflict": conflict}
+    shown |= {"text": text, "tokens": count, "problems": problems, "conflict": has_conflict}
     shown |= {} if version is None else {"version": version}
     if _is_from_script(services.visit):
         return services.visit.html("text.html", done=False, **shown)

@@ -141,7 +141,7 @@ class Puller:
         with locks.hold(self.ref.id, config.name, wait_seconds=wait_seconds) as lock:
             try:
                 while not self._follow_queries(
-                    config, states, lock, report, scan=scan, allow_deletes=allow_deletes
+                    config, states, lock, report, is_scan=scan, allow_deletes=allow_deletes
                 ):
                     pass
             except TenantLocked:
@@ -164,7 +164,7 @@ class Puller:
         lock: SourceLock,
         report: PullReport,
         *,
-        scan: bool,
+        is_scan: bool,
         allow_deletes: bool,
     ) -> bool:
         """Follow a source's queries in one snapshot; return whether all were read to the end."""
@@ -179,8 +179,8 @@ class Puller:
                     return False
             follower.follow_awaiting_blocks()
             if config.tree is not None:
-                pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
-            if scan:
+                pull_tree(follower, began, scan=is_scan, allow_deletes=allow_deletes)
+            if is_scan:
                 scan_keys(follower, allow_deletes=allow_deletes)
             follower.write_set_aside_event()
         return True
@@ -312,7 +312,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
         report.held, is_refused = 0, False
         try:
             done = _compare_with_records(
-                follower, spool, remove=may_remove, allow_deletes=allow_deletes
+                follower, spool, may_remove=may_remove, allow_deletes=allow_deletes
             )
         except DeletionsHeld:
             is_refused, may_remove, done = True, False, _compare_with_records(follower, spool)
@@ -364,14 +364,14 @@ def _build_manifest_line(
 
 
 def _compare_with_records(
-    follower: Follower, spool: IO[bytes], *, remove: bool = False, allow_deletes: bool = False
+    follower: Follower, spool: IO[bytes], *, may_remove: bool = False, allow_deletes: bool = False
 ) -> ManifestComparison:
     spool.seek(0)
     return follower.puller.catalog.record_manifests.compare(
         follower.puller.ref,
         follower.config.name,
         _read_manifest_lines(spool),
-        remove_extra=remove,
+        remove_extra=may_remove,
         allow_deletes=allow_deletes,
         window_hours=follower.config.deletion_window_hours,
         by=follower.by,

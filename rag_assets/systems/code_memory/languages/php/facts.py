@@ -23,16 +23,16 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
+    BUILT_IN_TYPES,
     CLASS_ROLES,
-    NO_CLASSES,
-    OR,
+    UNION_SEPARATOR,
     ClassLike,
     Method,
     PhpSource,
     list_parameters,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
-    NAMED,
+    CLASS_NAME_NODES,
     find_class_of_value,
     find_variable_types,
     get_class_of_creation,
@@ -326,14 +326,14 @@ def _list_call_targets(
     """
     if node.type in CLOSURES:
         parameters = list_parameters(source.tree, node, source.find_scope(node))
-        names = [name for parameter in parameters for name in parameter.type.split(OR)]
-        return [("takes", name) for name in names if name and name not in NO_CLASSES]
+        names = [name for parameter in parameters for name in parameter.type.split(UNION_SEPARATOR)]
+        return [("takes", name) for name in names if name and name not in BUILT_IN_TYPES]
     called = _find_called_name(source, node, context)
     if called is None:
         return []
-    if OR in called[1]:
+    if UNION_SEPARATOR in called[1]:
         owners, _, method = called[1].rpartition("::")
-        return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
+        return [(called[0], f"{owner}::{method}") for owner in owners.split(UNION_SEPARATOR)]
     receiver = _get_receiver_text(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
@@ -355,7 +355,7 @@ def _find_called_name(
         return ("creates_object", created) if created else None
     if node.type == "function_call_expression":
         function = node.child_by_field_name("function")
-        if function is None or function.type not in NAMED:
+        if function is None or function.type not in CLASS_NAME_NODES:
             return None
         return "calls", source.find_scope(node).resolve_function_name(tree.get_node_text(function))
     name = node.child_by_field_name("name")
@@ -364,7 +364,7 @@ def _find_called_name(
     owner = ""
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
-        if scope is not None and scope.type in NAMED:
+        if scope is not None and scope.type in CLASS_NAME_NODES:
             owner = source.resolve_class_name(tree.get_node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")

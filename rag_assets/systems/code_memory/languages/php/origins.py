@@ -23,15 +23,15 @@ from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
-    NO_CLASSES,
-    OR,
+    BUILT_IN_TYPES,
+    UNION_SEPARATOR,
     ClassLike,
     Method,
     PhpSource,
     list_parameters,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
-    NAMED,
+    CLASS_NAME_NODES,
     get_class_of_argument,
     get_class_of_creation,
     read_noted_parameters,
@@ -45,12 +45,12 @@ from rag_assets.systems.code_memory.languages.php.values import (
 )
 from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 
-THEN: Final = "->"
+STEP_SEPARATOR: Final = "->"
 """Separator between the steps of an origin."""
 
-ELEMENT: Final = "[]"
-SIGNED_IN: Final = "@user"
-CALLED: Final = "()"
+ELEMENT_STEP: Final = "[]"
+SIGNED_IN_USER: Final = "@user"
+CALL_STEP: Final = "()"
 
 MAX_STEPS: Final = 12
 _MAX_CHARACTERS: Final = 600
@@ -91,7 +91,9 @@ def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 def list_classes(kind: str) -> Origins:
     """Return the classes in a PHP type such as `A|B` as origins; None if the type has no class."""
-    class_names = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
+    class_names = tuple(
+        name for name in kind.split(UNION_SEPARATOR) if name and name not in BUILT_IN_TYPES
+    )
     return class_names or None
 
 
@@ -109,8 +111,8 @@ def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
     """Return origins with further steps appended; None if any of them becomes too long."""
     if start is None or not steps:
         return start
-    extended = tuple(THEN.join((origin, *steps)) for origin in start)
-    longest = max((origin.count(THEN) for origin in extended), default=0)
+    extended = tuple(STEP_SEPARATOR.join((origin, *steps)) for origin in start)
+    longest = max((origin.count(STEP_SEPARATOR) for origin in extended), default=0)
     size = max(map(len, extended), default=0)
     return extended if longest <= MAX_STEPS and size <= _MAX_CHARACTERS else None
 
@@ -198,11 +200,11 @@ class OriginFinder:
                 if name_node is None or name_node.type != "name":
                     return None
                 steps.append(
-                    tree.get_node_text(name_node) + (CALLED if at.type in MEMBER_CALLS else "")
+                    tree.get_node_text(name_node) + (CALL_STEP if at.type in MEMBER_CALLS else "")
                 )
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
-                steps.append(ELEMENT)
+                steps.append(ELEMENT_STEP)
                 at = get_first_child(at)
             else:
                 break
@@ -217,7 +219,7 @@ class OriginFinder:
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
-            return (SIGNED_IN,)
+            return (SIGNED_IN_USER,)
         if at.type in _ACCESSES:
             return self._find_variable_origins(tree.get_node_text(at), depth)
         if at.type == "scoped_call_expression":
@@ -241,21 +243,26 @@ class OriginFinder:
     def _find_static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
-        if scope is None or scope.type not in NAMED or name is None or name.type != "name":
+        if (
+            scope is None
+            or scope.type not in CLASS_NAME_NODES
+            or name is None
+            or name.type != "name"
+        ):
             return None
         owner = self._source.resolve_class_name(tree.get_node_text(scope), at)
         if owner in _AUTH and tree.get_node_text(name) == "user":
-            return (SIGNED_IN,)
+            return (SIGNED_IN_USER,)
         argument_class = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
         return (
             (argument_class,)
             if argument_class
-            else (f"{owner}::{tree.get_node_text(name)}{CALLED}",)
+            else (f"{owner}::{tree.get_node_text(name)}{CALL_STEP}",)
         )
 
     def _find_function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
-        if function is None or function.type not in NAMED:
+        if function is None or function.type not in CLASS_NAME_NODES:
             return None
         name = self._source.find_scope(at).resolve_function_name(
             self._source.tree.get_node_text(function)
@@ -268,7 +275,7 @@ class OriginFinder:
         if name in _CONTAINER:
             argument_class = get_class_of_argument(self._source, at)
             return (argument_class,) if argument_class else None
-        return (f"{name}{CALLED}",)
+        return (f"{name}{CALL_STEP}",)
 
     def _find_variable_origins(self, name: str, depth: int) -> Origins:
         """Return the origins of a variable's values; an assignment from the variable is ignored."""
@@ -329,11 +336,11 @@ class OriginFinder:
         for node in tree.find_nodes(_ASSIGNMENTS | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
                 for name, value in self._iter_closure_parameters(node):
-                    values_by_name.setdefault(name, []).append((value, ELEMENT))
+                    values_by_name.setdefault(name, []).append((value, ELEMENT_STEP))
                 continue
             if node.type == "foreach_statement":
                 value, target = get_loop_parts(node)
-                step = ELEMENT
+                step = ELEMENT_STEP
             else:
                 value, target = (
                     node.child_by_field_name(field_name) for field_name in ("right", "left")
@@ -501,14 +508,14 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 
 def _needs_other_files(origin: str) -> bool:
     """Return whether finding the class of an origin's result may require other files."""
-    start, *steps = origin.split(THEN)
-    calls = [step.removesuffix(CALLED).lower() for step in steps]
+    start, *steps = origin.split(STEP_SEPARATOR)
+    calls = [step.removesuffix(CALL_STEP).lower() for step in steps]
     if "::" in start:
         return any(call not in _QUERIES for call in calls)
-    if start.endswith(CALLED):
+    if start.endswith(CALL_STEP):
         return bool(calls)
     return len(calls) > (0 if start.startswith("@") else 1) or _is_property(steps)
 
 
 def _is_property(steps: list[str]) -> bool:
-    return bool(steps) and not steps[0].endswith(CALLED)
+    return bool(steps) and not steps[0].endswith(CALL_STEP)

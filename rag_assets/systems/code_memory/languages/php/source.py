@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 
 _IMPORTED_NAMES = frozenset({"name", "qualified_name", "namespace_name", "relative_name"})
-NO_CLASSES = frozenset(
+BUILT_IN_TYPES = frozenset(
     {"array", "bool", "callable", "false", "float", "int", "iterable", "mixed", "never", "null"}
     | {"object", "string", "true", "void", "self", "static", "parent"}
 )
@@ -167,7 +167,7 @@ CLASS_ROLES = {
     "enum_declaration": "enum",
 }
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
-OR = "|"
+UNION_SEPARATOR = "|"
 """Separates the classes of a union type."""
 
 
@@ -321,14 +321,14 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
             child for child in node.named_children if tree.get_node_text(child).lower() != "null"
         ]
         types = dict.fromkeys(get_type(tree, child, scope) for child in class_names)
-        classes = [name for name in types if name and name not in NO_CLASSES]
-        return OR.join(classes or [*types] * (len(types) == 1))
+        classes = [name for name in types if name and name not in BUILT_IN_TYPES]
+        return UNION_SEPARATOR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
         return get_type(tree, get_first_child(node), scope)
     written = tree.get_node_text(node).lstrip("?")
-    return written.lower() if written.lower() in NO_CLASSES else scope.resolve_class(written)
+    return written.lower() if written.lower() in BUILT_IN_TYPES else scope.resolve_class(written)
 
 
 def _iter_classes_in_clause(

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
-DEEPEST: Final = 40
+MAX_DEPTH: Final = 40
 """Maximum depth of nested values; deeper values count as computed."""
 
 _ESCAPES: Mapping[str, str] = {
@@ -65,7 +65,7 @@ class Constants:
 
 
 def compute_value(
-    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = DEEPEST
+    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = MAX_DEPTH
 ) -> Value:
     """Return the value of an expression; COMPUTED if it is not static.
 

@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
-SMALL = 2_500
+MAX_WHOLE_CLASS_CHARACTERS = 2_500
 """Maximum characters of a class that is kept whole, unless its framework requires a split."""
 
 _VIEWS = re.compile(r"(?:View|ViewSet|Viewset|APIView)$")
@@ -68,7 +68,7 @@ def _iter_definition_units(
         return
     node, alone = definition.whole, is_class or definition.public
     role_and_symbol = definition.sort, definition.symbol
-    yield _build_unit(source, node, *role_and_symbol, alone=alone, signed=definition.node)
+    yield _build_unit(source, node, *role_and_symbol, alone=alone, has_signature=definition.node)
 
 
 def _split_class(
@@ -101,7 +101,9 @@ def _iter_units_of_part(source: PythonSource, part: _ClassPart, level: int) -> I
         yield from _iter_definition_units(source, part.nested, level + 1)
         return
     signed = part.node if part.role == "method" else None
-    yield _build_unit(source, part.node, part.role, part.symbol, alone=part.alone, signed=signed)
+    yield _build_unit(
+        source, part.node, part.role, part.symbol, alone=part.alone, has_signature=signed
+    )
 
 
 def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Iterator[_ClassPart]:
@@ -124,7 +126,7 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
 
 
 def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
-    if definition.node.end_byte - definition.node.start_byte > SMALL:
+    if definition.node.end_byte - definition.node.start_byte > MAX_WHOLE_CLASS_CHARACTERS:
         return False
     bases = list_field_children(definition.node, "superclasses")
     names = [
@@ -216,14 +218,14 @@ def _build_unit(
     symbol: str,
     *,
     alone: bool,
-    signed: Node | None = None,
+    has_signature: Node | None = None,
 ) -> Unit:
     return Unit(
         source.tree.start(find_first_comment(node)),
         find_end_with_comment(source.tree, node),
         role,
         symbol,
-        "" if signed is None else _read_signature(source, signed),
+        "" if has_signature is None else _read_signature(source, has_signature),
         alone=alone,
         cuts=_list_statement_ends(source, node),
     )

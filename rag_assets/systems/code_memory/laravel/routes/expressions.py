@@ -84,7 +84,7 @@ class Expressions:
         if node is None:
             return None
         if node.type in CLOSURES:
-            return self._read_closure(node, runs=runs)
+            return self._read_closure(node, is_run=runs)
         read = self._readers.get(node.type)
         if read is None or self._left <= 0:
             return _build_computed(node.type if read is None else "nesting")
@@ -104,9 +104,9 @@ class Expressions:
             entries.append(entry if default is None else {**entry, "default": self.read(default)})
         return entries
 
-    def _read_closure(self, node: Node, *, runs: bool) -> Json:
+    def _read_closure(self, node: Node, *, is_run: bool) -> Json:
         body = node.child_by_field_name("body")
-        if not runs or body is None:
+        if not is_run or body is None:
             return {"of": "closure", "parameters": [], "block": 0}
         parameters = self.read_parameters(node)
         return {"of": "closure", "parameters": parameters, "block": self._block(body)}

@@ -13,9 +13,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.calls import call_member, evaluate_chain
 from rag_assets.systems.code_memory.laravel.routes.expressions import Json
 from rag_assets.systems.code_memory.laravel.routes.model import (
-    DEEPEST,
+    MAX_BODY_DEPTH,
+    MAX_PROVIDER_STEPS,
     MAX_STEPS,
-    MAX_STEPS_OF_ONE,
     ROUTER,
     Arguments,
     CallFrame,
@@ -206,12 +206,12 @@ class Machine:
         self._loading: list[str] = []
         self._assumed: list[str] = []
         self._left = MAX_STEPS
-        self._left_of_one = MAX_STEPS_OF_ONE
+        self._left_of_one = MAX_PROVIDER_STEPS
 
     def run(self, call: Callable[[], Value], evidence: LocatedFact) -> None:
         """Call code of a provider in a new frame; if a limit stops it, record `evidence`."""
         self.frame = CallFrame(evidence.path)
-        self._left_of_one = MAX_STEPS_OF_ONE
+        self._left_of_one = MAX_PROVIDER_STEPS
         try:
             call()
         except RecursionError:
@@ -391,7 +391,7 @@ class Machine:
     def _evaluate_body(self, body: StatementBlock) -> Value:
         """Evaluate the statements of a body; return its result; without a `return`, _NO_RETURN."""
         frame = self.frame
-        if frame.depth > DEEPEST:
+        if frame.depth > MAX_BODY_DEPTH:
             self.record_unresolved("code that is nested too deeply")
             return _NO_RETURN
         outer, assumed = frame.context, self._assumed

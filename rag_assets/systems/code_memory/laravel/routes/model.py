@@ -164,7 +164,7 @@ class ClosureValue:
 Value: TypeAlias = Any
 PhpArray: TypeAlias = dict[str | int, Value]
 
-LONGEST: Final = 2_000
+MAX_VALUE_SIZE: Final = 2_000
 """Maximum characters of a text, and elements of an array; a larger value counts as unknown."""
 
 _MAX_LISTED_VALUES: Final = 100
@@ -173,8 +173,8 @@ _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def limit_size(value: Value) -> Value:
-    """Return a value; Unknown if it has more than LONGEST characters or elements."""
-    if isinstance(value, str | dict) and len(value) > LONGEST:
+    """Return a value; Unknown if it has more than MAX_VALUE_SIZE characters or elements."""
+    if isinstance(value, str | dict) and len(value) > MAX_VALUE_SIZE:
         return Unknown("a long text" if isinstance(value, str) else "a long array")
     return value
 
@@ -279,7 +279,7 @@ def merge_attributes(
     if old.get("as") is not None:
         inner["as"] = join_texts(old["as"], new.get("as"))
     inner["namespace"] = _merge_namespace(new.get("namespace"), old.get("namespace"))
-    inner["prefix"] = _merge_prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
+    inner["prefix"] = _merge_prefix(new.get("prefix"), old.get("prefix"), outer_comes_first=prepend)
     inner["where"] = {**as_array(old.get("where")), **as_array(new.get("where"))}
     merged = {**outer, **inner}
     for name in _LISTS:
@@ -303,20 +303,20 @@ def _merge_namespace(new: Value, old: Value) -> Value:
     return join_texts(trim_text(old, "\\"), "\\", text.strip("\\"))
 
 
-def _merge_prefix(new: Value, old: Value, *, prepend: bool) -> Value:
+def _merge_prefix(new: Value, old: Value, *, outer_comes_first: bool) -> Value:
     if new is None:
         return "" if old is None else old
-    first, last = (old, new) if prepend else (new, old)
+    first, last = (old, new) if outer_comes_first else (new, old)
     return join_texts(trim_text(first), "/", trim_text(last))
 
 
-DEEPEST: Final = 40
+MAX_BODY_DEPTH: Final = 40
 """Maximum depth of nested bodies, that is, of groups, files and functions."""
 
 MAX_STEPS: Final = 2_000_000
 """Maximum number of expressions evaluated for one repository; each pass through a loop counts."""
 
-MAX_STEPS_OF_ONE: Final = 500_000
+MAX_PROVIDER_STEPS: Final = 500_000
 """Maximum number of expressions evaluated for one provider."""
 
 MAX_CALLS: Final = 500

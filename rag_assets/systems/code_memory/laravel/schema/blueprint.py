@@ -216,12 +216,12 @@ def _add_timestamps(kind: str, blueprint: Blueprint, arguments: Arguments) -> No
         blueprint.add_column(kind, column, precision=precision, nullable=True)
 
 
-def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, arguments: Arguments) -> None:
+def _add_morphs(kind: str, is_nullable: bool, blueprint: Blueprint, arguments: Arguments) -> None:
     name = arguments.get(0, "name")
     if not isinstance(name, str):
         blueprint.unread.append("name of a column (morphs)")
         return
-    more: Attributes = {"nullable": True} if nullable else {}
+    more: Attributes = {"nullable": True} if is_nullable else {}
     blueprint.add_column("string", f"{name}_type", length=_DEFAULT_STRING_LENGTH, **more)
     if kind == "bigInteger":
         more = {"autoIncrement": False, "unsigned": True, **more}

@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.languages.php.source import ClassLike, Metho
 from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     COMPUTED,
-    DEEPEST,
+    MAX_DEPTH,
     MEMBER_CALLS,
     Call,
     Chain,
@@ -62,7 +62,7 @@ class ExpressionReader:
         properties = {f"this->{p.name}": self.read_value(p.value, own) for p in owner.properties}
         return NameScope(owner, function, properties)
 
-    def read_value(self, node: Node | None, scope: NameScope, depth: int = DEEPEST) -> Any:
+    def read_value(self, node: Node | None, scope: NameScope, depth: int = MAX_DEPTH) -> Any:
         """Return the value of an expression; COMPUTED if it is known only at run time.
 
         Settings in strings are represented by marks; see laravel.settings. `depth` is the remaining
