@@ -309,7 +309,7 @@ class ForkServer:
     def _answer(self, connection: socket.socket) -> None:
         """Fork for a request, or refuse it so that its client does the work itself."""
         if read_peer_user(connection) != os.geteuid():
-            raise PermissionError("another user")
+            raise PermissionError("the client belongs to another user")
         connection.settimeout(_REQUEST_SECONDS)
         request, descriptors = receive_request(connection)
         try:

@@ -398,7 +398,7 @@ class GlobsSource:
         path = self._base / document_path
         real = os.path.realpath(path)
         if self._is_forbidden(real) or not self._is_readable(path, real):
-            raise DocumentVanished(f"no pattern matches it any more: {document_path!r}")
+            raise DocumentVanished(f"no pattern matches the file any more: {document_path!r}")
         # The path contains no links now, and stream_file refuses links that replace its folders
         # later.
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)

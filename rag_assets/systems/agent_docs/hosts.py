@@ -52,7 +52,9 @@ def find_host(name: str) -> Host:
     """
     host = HOSTS.get(name.lower().replace(" ", "-"))
     if host is None:
-        raise ConfigurationError(f"no host {name!r}", hint=f"hosts are: {', '.join(HOSTS)}")
+        raise ConfigurationError(
+            f"there is no host {name!r}", hint=f"choose one of: {', '.join(HOSTS)}"
+        )
     return host
 
 

@@ -69,7 +69,7 @@ _MAX_RELATIONS: Final = 50
 """Maximum number of relations to a table's models whose users are searched."""
 _MAX_TARGETS: Final = 3
 _EXCERPT_CHARACTERS: Final = 240
-_UNKNOWN_NAME_TEXT: Final = "Nothing that you may read is called so."
+_UNKNOWN_NAME_TEXT: Final = "Nothing that you may read has this name."
 _UNUSED_TEXT: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, each from a definition to its users, that are followed by name."""

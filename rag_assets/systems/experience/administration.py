@@ -156,8 +156,8 @@ class Administration:
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             if not confirmed and not have_same_problem(connection, record.id, pattern, into):
                 raise ProblemsDiffer(
-                    "into: the two patterns solve different problems, and a merge answers one with"
-                    " the other's solution",
+                    "into: the two patterns solve different problems; after a merge, each problem"
+                    " would also be answered with the other's solution",
                     hint="compare both patterns; if they belong together, merge them with"
                     " `confirm: true`",
                 )

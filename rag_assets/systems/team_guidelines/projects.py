@@ -540,5 +540,5 @@ def _require_provider(provider: str) -> None:
     if provider not in WITH_KEYS:
         # The error does not repeat the name, because it may be a misplaced key.
         raise InvalidRequest(
-            "no provider with this name accepts keys", hint=f"one of: {', '.join(WITH_KEYS)}"
+            "no provider with this name accepts keys", hint=f"choose one of: {', '.join(WITH_KEYS)}"
         )

@@ -215,7 +215,7 @@ def test_an_unknown_name_is_answered_with_names_that_are_alike(
     about: CodeAnswers, ask: Any
 ) -> None:
     reply = ask(about)
-    assert reply.startswith("Nothing that you may read is called so.")
+    assert reply.startswith("Nothing that you may read has this name.")
     assert "nvoice" in reply.partition("Alike:")[2]
 
 
@@ -370,7 +370,7 @@ def test_nobody_is_told_of_what_they_may_not_read(
     reader = DocumentReader(session.catalog, session.store)
     config = session.embedders.tenant(session.catalog.tenants.get(tenant))
     nobody = CodeAnswers(reader, config, Caller())
-    nothing = "Nothing that you may read is called so."
+    nothing = "Nothing that you may read has this name."
     assert nobody.who_serves("invoices.store") == nothing
     search = "every place of the name: rg -nFw -e invoices"
     assert nobody.what_touches(table="invoices") == f"{nothing}\n{search}"
