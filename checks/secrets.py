@@ -62,7 +62,7 @@ class ScanCounts:
     """Counts of scanned data, and of data that the pipeline masked or dropped.
 
     Attributes:
-        rules: rules because of which chunks were dropped, each with the number of chunks.
+        rules: for each rule that caused chunks to be dropped, the number of these chunks.
         masked: uri of each document with masked credentials, with the number of credentials per
             rule.
     """

@@ -297,7 +297,7 @@ def list_holds(session: Session, tenant_id: TenantArgument, *, as_json: Json = F
 
 
 class _HoldOptions(NamedTuple):
-    """The options of a hold: what it covers, and the reason."""
+    """The options of a hold: the held documents, and the reason."""
 
     scope: HoldScope
     reason: str

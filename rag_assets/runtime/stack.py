@@ -131,7 +131,7 @@ class LocalStack:
         )
 
     def embedded_servers(self) -> list[EmbeddedServer]:
-        """Return those of Postgres and Elasticsearch that no external server replaces."""
+        """Return the embedded Postgres and Elasticsearch, except a server that is external."""
         servers: list[EmbeddedServer] = []
         if self._settings.database_url is None:
             servers.append(self.postgres)
@@ -250,7 +250,7 @@ class LocalStack:
     def _stop_outdated(
         self, progress: Progress, *, is_for_dagster: bool
     ) -> list[BackgroundProcess]:
-        """Stop our processes whose code or environment differs from that of this process.
+        """Stop our processes that run with a different code or environment than this process.
 
         Returns:
             The stopped processes.

@@ -387,7 +387,7 @@ class SourceFolders:
         """Tenants for which the kernel or the catalog reports every change."""
 
     def watch_sources(self, sources: Mapping[str, TenantSources]) -> None:
-        """From now on, watch the folders of these sources, and no longer those of the last call."""
+        """Watch the folders of these sources from now on, instead of those of the last call."""
         if sources != self._sources:
             self._sources = dict(sources)
             self._next_update = 0.0

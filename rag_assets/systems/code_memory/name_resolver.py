@@ -112,7 +112,7 @@ class NameResolver:
         """Return the names of the nodes from which a walk for this name starts.
 
         Args:
-            with_external: whether the name may also be that of an environment variable or package.
+            with_external: whether the name may also mean an environment variable or a package.
         """
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]

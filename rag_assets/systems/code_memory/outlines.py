@@ -185,7 +185,7 @@ class LineFormatter:
 
         Args:
             nodes_with_paths: nodes, each with the path of names that leads to it.
-            stated: relations; a node without line numbers is shown with those of its relation.
+            stated: relations; a node without line numbers is shown with its relation's lines.
         """
         by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
         defining = {node.uri for node, _ in nodes_with_paths if not node.name.startswith(_FILE)}

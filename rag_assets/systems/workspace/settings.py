@@ -236,7 +236,7 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Refuse dimensions other than those of a local model; no build would ever be complete."""
+    """Refuse dimensions that a local model does not produce: no build would ever be complete."""
     try:
         own = build_embedder(EmbedderConfig(model=model)).dimensions
     except ConfigurationError as error:

@@ -365,7 +365,7 @@ class _Definitions:
 
         Args:
             placed: the files of the index that exist in the repository.
-            agreeing: the occurrences in those of these files that have not changed.
+            agreeing: the occurrences in these files, without files that have changed.
         """
         nodes: dict[int, str] = {}
         for path, file in placed.items():

@@ -206,7 +206,7 @@ class Viewset:
     def iter_routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
         """Yield pattern, name suffix and actions of each route of the viewset.
 
-        The routes of the list come first, then those of extra actions, then those of one object.
+        First come the routes of the list, then routes of extra actions, then routes of one object.
 
         Args:
             prefix: the prefix under which the viewset is registered.

@@ -91,7 +91,7 @@ class RouteRules(_Rules):
             not state it.
         method_call: name of a call on the route with its methods: `add("/x", show).Methods("GET")`.
         default: the HTTP method of a statement that names none; `ANY` for all.
-        within: calls, at least one of which must enclose the route, unless a router is the receiver
+        within: calls; at least one must enclose the route, unless a router is the receiver
             of the function around it.
         verbs: HTTP method by name of a call in the chain of an argument: `get(show).post(store)`.
         has_method_in_path: whether a path may start with the method: `GET /items`.

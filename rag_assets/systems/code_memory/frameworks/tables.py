@@ -361,7 +361,7 @@ class TableReader:
     def _add_columns(
         self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
     ) -> None:
-        """Add the columns of a class to its table, including those of ancestors without a table."""
+        """Add the columns of a class and of its ancestors without a table to its table."""
         lineage, name = self._list_lineage(class_), table.name
         parents = (p for p in lineage[1:] if self._table_of.get(p.place, name) != name)
         parent = next(parents, None)
@@ -600,7 +600,7 @@ class TableReader:
 
 
 def _find_nearest_class(file: File, known: Sequence[ClassStatement]) -> ClassStatement | None:
-    """Return the class whose path starts most like the path of a file; None if two do."""
+    """Return the class with the longest common path with a file; None if two share as much."""
     shared = [len(posixpath.commonprefix([file.path, class_.file.path])) for class_ in known]
     most = max(shared, default=0)
     near = [class_ for class_, count in zip(known, shared, strict=True) if count == most]

@@ -68,7 +68,7 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
 
 
 def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
-    """Yield a class's fields with declared types, including those of constructor parameters."""
+    """Yield a class's fields with declared types, including fields that parameters declare."""
     for member in list_field_children(node, "body"):
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)

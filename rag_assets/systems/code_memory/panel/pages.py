@@ -56,7 +56,7 @@ class PictureLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a walk, with the number of nodes that are left out for lack of room."""
+    """A picture of a walk, with the number of nodes that do not fit into it."""
 
     boxes: tuple[PictureBox, ...]
     lines: tuple[PictureLine, ...]

@@ -129,7 +129,7 @@ _MIN_SHARE: Final = 0.01
 """Minimum share to pass on along a relation, however relevant the node is."""
 
 _MAX_EDGES: Final = 1_000
-"""Maximum relations read of a node per direction; a node with more is treated as a dead end."""
+"""Maximum relations of a node to read per direction; a node with more is not followed."""
 _MAX_NEIGHBOURS: Final = 50_000
 """Maximum neighbours and nodes cached for one state and one set of scopes; about 10 MB."""
 _MAX_STATES: Final = 4

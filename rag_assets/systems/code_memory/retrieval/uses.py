@@ -492,7 +492,7 @@ def _get_owner(name: str) -> str:
 
 
 def _get_stem(uri: str) -> str:
-    """Return the name by which imports refer to a file: that of its folder for `index.ts`."""
+    """Return the name by which imports refer to a file: for `index.ts`, the folder's name."""
     folder, name = posixpath.split(parse_path(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

@@ -243,7 +243,7 @@ class RowReader:
         return PulledRow(source_id, at, self._nest_block_fields(source_id, body))
 
     def describe_oversized_row(self, row: Sequence[Any], largest: int) -> SetAsideRow:
-        """Return an oversized row, of which only the id was read, with its problem.
+        """Return an oversized row with its problem; only the id of the row was read.
 
         Args:
             row: values of the row; all except the id are None.

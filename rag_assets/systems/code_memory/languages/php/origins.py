@@ -189,7 +189,7 @@ class OriginFinder:
         return {name: self._find_variable_origins(name, 0) for name in names}
 
     def _find_chain_origins(self, node: Node, depth: int) -> Origins:
-        """Return the origins of what a chain of calls, properties and subscripts evaluates to."""
+        """Return the origins of the value of a chain of calls, properties and subscripts."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MAX_STEPS:

@@ -275,7 +275,7 @@ class Machine:
         return replace(self.frame.context, evidence=self.frame.context.evidence[:-1])
 
     def load_file(self, path: Value, *, is_route_file: bool) -> Value:
-        """Evaluate a file, and return what it returns; a computed path is unresolved.
+        """Evaluate a file, and return its return value; a computed path is unresolved.
 
         Args:
             is_route_file: whether the statement that loads the file marks it as a file of routes.

@@ -3,8 +3,8 @@
 An answer may lie along a chain ("who is notified when a payment arrives"). The question then has
 only words from the two ends of the chain. The links in between are found by their relations.
 
-A file of which the search found several passages is more likely to belong to the answer than a
-file of which it found one, so each passage is rated together with the others of its file.
+A file with several found passages is more likely to belong to the answer than a file with one, so
+each passage is rated together with the others of its file.
 
 Each link needs room in the results. So a file's second passage comes after the first passages of
 other files, the head of a class comes after its methods, and the best candidate of each requested
@@ -283,7 +283,7 @@ def _rate_candidates(
 ) -> list[RatedCandidate]:
     """Return the candidates, rated by their relevance and by the evidence for their files.
 
-    The relevance of a candidate is that of the search plus that from relations.
+    The relevance of a candidate is its search relevance plus its relevance from relations.
 
     Args:
         candidates: all candidates, including those found by relations, by id.

@@ -345,7 +345,11 @@ def _build_damaged_tree_error(tree: str) -> ListingFailed:
 
 
 def _count_paths(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of paths below a tree and their total length, given those of subtrees."""
+    """Return the number and the total length of the paths below a tree.
+
+    Args:
+        sizes: the result for each subtree, by its id.
+    """
     paths = name_bytes = 0
     for mode, name, oid in entries:
         below, bytes_below = sizes[oid] if mode == _FOLDER_MODE else (0, 0)
