@@ -89,8 +89,13 @@ class ScipFiles:
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
         usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
-        usual_files = {path: facts for path in usual if (facts := _find_facts(self._root / path))}
-        return {**usual_files, **{path: _find_facts(place) for path, place in self._named.items()}}
+        usual_files = {
+            path: file_stat for path in usual if (file_stat := _find_file_stat(self._root / path))
+        }
+        return {
+            **usual_files,
+            **{path: _find_file_stat(place) for path, place in self._named.items()},
+        }
 
     def read(self, path: str) -> str:
         """Return the text form of an index.
@@ -99,7 +104,7 @@ class ScipFiles:
             DocumentRejected: the file is missing, damaged, too large, or not a SCIP index.
         """
         place = self._named.get(path, self._root / path)
-        if path in self._named and _find_facts(place) is None:
+        if path in self._named and _find_file_stat(place) is None:
             raise DocumentRejected(
                 f"the SCIP index {path!r} is missing, or is a link",
                 hint="create the file, or remove its path from `scip` of the source",
@@ -108,13 +113,13 @@ class ScipFiles:
         return render_index(b"".join(pieces), path)
 
 
-def _find_facts(place: Path) -> os.stat_result | None:
+def _find_file_stat(place: Path) -> os.stat_result | None:
     """Return the metadata of a regular file; None if it is missing or not a regular file."""
     try:
-        facts = place.lstat()
+        file_stat = place.lstat()
     except OSError:
         return None
-    return facts if stat.S_ISREG(facts.st_mode) else None
+    return file_stat if stat.S_ISREG(file_stat.st_mode) else None
 
 
 class IndexedSymbol(NamedTuple):
