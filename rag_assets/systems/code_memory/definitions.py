@@ -104,7 +104,7 @@ def build_verdict(
         offenders.append((fault, drift.orphans))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
-        passed=drift.none,
+        passed=drift.is_empty,
         description=_describe_drift(drift, is_writer_at_work=writer_at_work),
         compared=(
             Compared("texts whose recorded relations differ", 0, len(drift.altered)),
@@ -133,7 +133,7 @@ def build_verdict(
 def relations_check(context: CheckContext) -> Verdict:
     """Compare relations with the facts in the lake; check differences again while no run writes."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
-    if not drift.none:
+    if not drift.is_empty:
         with context.exclude_writers("comparing relations") as tenant:
             if tenant is not None:
                 drift = compare_relations(tenant, context.share)
@@ -145,9 +145,9 @@ def relations_check(context: CheckContext) -> Verdict:
 
 
 def _describe_drift(drift: RelationDrift, *, is_writer_at_work: bool) -> str:
-    if drift.none and not drift.compared:
+    if drift.is_empty and not drift.compared:
         return "no source code is indexed"
-    if drift.none:
+    if drift.is_empty:
         return (
             f"the relations of {format_count(drift.compared, 'text')} match the facts in the lake"
         )

@@ -136,13 +136,13 @@ class DerivedRecords:
     """The derived documents of one source.
 
     Attributes:
-        of: the source of the files from which they are derived.
+        file_source: the source of the files from which they are derived.
         source: the source under which they are stored.
         fingerprint: the state of these files, as SourceMark.format returns it.
         unresolved: unresolved statements that may add to the documents or change them.
     """
 
-    of: str
+    file_source: str
     source: str
     fingerprint: str
     records: tuple[PushedRecord, ...]
@@ -223,11 +223,11 @@ class DerivationTable(CatalogQueries):
                 notify(connection, ref.id)
         return len(changed) + len(obsolete)
 
-    def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
+    def withdraw(self, ref: TenantRef, file_source: str, source: str) -> None:
         """Withhold the derived documents of a source from searches until they are derived again."""
         with self._database.begin_tenant(ref) as connection:
             _delete_records(connection, ref, sorted(_read_record_keys(connection, ref, source)))
-            _set_derivation(connection, ref, DerivedRecords(of, source, "", (), ()))
+            _set_derivation(connection, ref, DerivedRecords(file_source, source, "", (), ()))
             notify(connection, ref.id)
 
 
@@ -291,5 +291,5 @@ def _set_derivation(connection: Connection, ref: TenantRef, derived: DerivedReco
     unresolved = [statement.as_json for statement in derived.unresolved]
     values = {"fingerprint": derived.fingerprint, "unresolved": unresolved}
     connection.execute(
-        build_row_upsert(derivations, {"tenant": ref.id, "source": derived.of}, values)
+        build_row_upsert(derivations, {"tenant": ref.id, "source": derived.file_source}, values)
     )

@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
 
 Direction: TypeAlias = Literal["out", "in", "both"]
 
-NamesCalled: TypeAlias = Mapping[str, Collection[str]]
+NamesByRepository: TypeAlias = Mapping[str, Collection[str]]
 """Qualified names of definitions that share a short name, by repository."""
 
 Permits: TypeAlias = Callable[[ScopedDocument], bool]

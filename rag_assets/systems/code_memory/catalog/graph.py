@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
 )
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationState
 
@@ -253,20 +253,22 @@ class NameCache:
     """A cache of the names of definitions, by readable scopes and short name."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[frozenset[str], str], NamesCalled] = {}
+        self._found: dict[tuple[frozenset[str], str], NamesByRepository] = {}
         self._count = 0
 
-    def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
+    def get(self, scopes: frozenset[str], short: str) -> NamesByRepository | None:
         """Return the cached names of the definitions with a short name, if any."""
         return self._found.get((scopes, short))
 
-    def put(self, scopes: frozenset[str], short: str, names_called: NamesCalled) -> None:
+    def put(
+        self, scopes: frozenset[str], short: str, names_by_repository: NamesByRepository
+    ) -> None:
         """Cache the names for a short name; clear the cache first if it would get too large."""
-        count = 1 + sum(len(names) for names in names_called.values())
+        count = 1 + sum(len(names) for names in names_by_repository.values())
         if self._count + count > MAX_CACHED_NAMES:
             self._found, self._count = {}, 0
         if count <= MAX_CACHED_NAMES:
-            self._found[scopes, short] = names_called
+            self._found[scopes, short] = names_by_repository
             self._count += count
 
 

@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdges,
     FoundNameUses,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
     Permits,
     Readable,
     iter_source_spellings,
@@ -151,7 +151,7 @@ class RelationRows:
 
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
-    ) -> Mapping[str, NamesCalled]:
+    ) -> Mapping[str, NamesByRepository]:
         """Return the qualified names of the definitions with these short names, by short name.
 
         Args:
@@ -344,7 +344,7 @@ class GraphRelations(RelationRows):
 
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
-    ) -> Mapping[str, NamesCalled]:
+    ) -> Mapping[str, NamesByRepository]:
         """See RelationRows."""
         if permits is None:
             names_by_short = {short: self._find_names(short) for short in shorts}
@@ -390,7 +390,7 @@ class GraphRelations(RelationRows):
         by_repository = self._find_names(name.removeprefix(SHORT_NAME_PREFIX))
         return any(len(names) == 1 for names in by_repository.values())
 
-    def _find_names(self, short: str) -> NamesCalled:
+    def _find_names(self, short: str) -> NamesByRepository:
         cache = self._graph.name_cache
         names = cache.get(self._scopes, short)
         if names is None:
@@ -456,7 +456,7 @@ def _read_cached(
     return cached
 
 
-def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
+def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesByRepository:
     """Return the names of the definitions in rows that a caller may read, by repository."""
     names_by_repository: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:

@@ -103,7 +103,7 @@ class RelationDrift:
     derived: Mapping[str, int] | None = None
 
     @property
-    def none(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether there is no difference."""
         return not (self.altered or self.orphans or self.derived)
 
@@ -146,14 +146,16 @@ def compare_relations(
             code.relation_rows.replace_rows(ctx.ref, wrong)
     orphans = code.relation_rows.list_orphaned_texts(ctx.ref.id)
     derived = _derive_recorded_documents(ctx)
-    changes = {records.of: code.derivations.count_changes(ctx.ref, records) for records in derived}
+    changes = {
+        records.file_source: code.derivations.count_changes(ctx.ref, records) for records in derived
+    }
     # If the catalog was reset to an earlier state, these rows may be the only copy.
     if repairs and may_delete(ctx):
         if orphans:
             ctx.guard()
             code.relation_rows.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
         for records in derived:
-            if changes[records.of]:
+            if changes[records.file_source]:
                 ctx.guard()
                 code.derivations.record(ctx.ref, records)
     differing = {source: number for source, number in changes.items() if number}
@@ -252,7 +254,9 @@ class CodeFacts:
         """Repair relations and derived documents that differ from the facts in the lake."""
         drift = compare_relations(ctx, share, repairs=True)
         wrong = len(drift.altered) + drift.orphans
-        return StoreRepair("" if drift.none else str(drift), {"texts_with_other_relations": wrong})
+        return StoreRepair(
+            "" if drift.is_empty else str(drift), {"texts_with_other_relations": wrong}
+        )
 
 
 FACTS = CodeFacts()

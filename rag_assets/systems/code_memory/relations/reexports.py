@@ -120,7 +120,7 @@ _READERS: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]
     "rust": _find_rust_reexports,
 }
 
-Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+ReexportTargets: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 """Re-exports: for each name its targets, each with the path of the re-exporting module."""
 
 
@@ -160,7 +160,7 @@ def iter_possible_reexports(name: str) -> Iterator[str]:
             yield module + DEFAULT
 
 
-def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
+def resolve_reexport(name: str, path: str, reexports: ReexportTargets) -> set[tuple[str, str]]:
     """Return the targets of a re-exported name, each with the path of the re-exporting module.
 
     Explicit re-exports of a module take precedence over its `*` re-exports.
@@ -168,24 +168,26 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
     Args:
         name: the name as resolve_spelling returns it.
         path: the path of the file that uses it.
-        handed: re-exports, at least of the names that iter_possible_reexports returns.
+        reexports: re-exports, at least of the names that iter_possible_reexports returns.
     """
     for module, first, rest in _split_name(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
         for own in (first, *defaults):
-            alias = find_definition(module + own, path, handed)
+            alias = find_definition(module + own, path, reexports)
             if alias is not None:
-                return {(_join_member(to, rest), at) for to, at in handed[alias]}
+                return {(_join_member(to, rest), at) for to, at in reexports[alias]}
     targets = set()
     for module, first, rest in _split_name(name):
-        alias = find_definition(module + EVERYTHING, path, handed)
+        alias = find_definition(module + EVERYTHING, path, reexports)
         if alias is not None:
-            inner = [(to, at) for to, at in handed[alias] if _includes_name(to, first, at, handed)]
+            inner = [
+                (to, at) for to, at in reexports[alias] if _includes_name(to, first, at, reexports)
+            ]
             targets |= {(to.removesuffix(EVERYTHING) + first + rest, at) for to, at in inner}
     return targets
 
 
-def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
+def _includes_name(target: str, name: str, path: str, reexports: ReexportTargets) -> bool:
     """Return whether `from module import *` includes a name.
 
     Args:
@@ -197,7 +199,7 @@ def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
     if not target.endswith(f".{EVERYTHING}"):
         return target.endswith(EVERYTHING)
     is_included, *excluded = (
-        find_definition(module + mark, path, handed) is not None
+        find_definition(module + mark, path, reexports) is not None
         for mark in (INCLUDED + name, EXCLUDED + name, EXCLUDED + EVERYTHING)
     )
     return is_included or not (name.startswith("_") or any(excluded))

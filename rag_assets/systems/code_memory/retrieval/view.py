@@ -23,12 +23,12 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdges,
     FoundNameUses,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
     Permits,
 )
 from rag_assets.systems.code_memory.catalog.relations import RelationRows
 from rag_assets.systems.code_memory.relations.reexports import (
-    Handed,
+    ReexportTargets,
     group_members_by_reexport,
     iter_import_names,
     iter_possible_reexports,
@@ -105,7 +105,7 @@ class Reexports:
     """
 
     edges: Callable[[Sequence[str], Direction], Sequence[FoundEdge]]
-    called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
+    called: Callable[[Collection[str]], Mapping[str, NamesByRepository]]
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
         """Return the definition of each name that means exactly one; other names are omitted."""
@@ -171,7 +171,7 @@ class Reexports:
             frontier = frontier[:_MAX_LOOKED_UP]
         return [*known][first:]
 
-    def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
+    def _read_reexports(self, names: Iterable[str]) -> dict[str, ReexportTargets]:
         """Return the re-exports that these names may refer to: by repository, then by name."""
         nodes = dict.fromkeys(
             REEXPORT_PREFIX + reexport

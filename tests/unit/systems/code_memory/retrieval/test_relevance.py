@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundEdges,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import (
@@ -45,7 +45,7 @@ class FakeRelations:
     def find_documents(self, _: Sequence[str]) -> list[Any]:
         return []
 
-    def find_names(self, *_: Any) -> dict[str, NamesCalled]:
+    def find_names(self, *_: Any) -> dict[str, NamesByRepository]:
         return {}
 
     @staticmethod
