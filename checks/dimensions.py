@@ -187,12 +187,12 @@ def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
     scanned = absent = 0
     for batch in iter_parsed_batches(ctx, run_id):
         hashes = ctx.lake.read_chunk_hashes({item.chunk_set_key for item in batch})
-        wanted = {text for of_set in hashes.values() for text in of_set}
-        frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
+        wanted_hashes = {text for of_set in hashes.values() for text in of_set}
+        frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted_hashes)
         keys = frame["text_sha256"].to_list()
         faults = find_vector_faults(keys, frame["vector"].to_list(), embedder.dimensions)
         scanned += len(keys)
-        absent += len(wanted.difference(keys))
+        absent += len(wanted_hashes.difference(keys))
         for item in batch if faults else ():
             used = dict.fromkeys(hashes.get(item.chunk_set_key, ()))
             faulty += [(item.document.uri, text, faults[text]) for text in used if text in faults]

@@ -65,8 +65,8 @@ def to_check_evaluation(
 def _build_offender_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dg.TableMetadataValue:
-    shown = [[_format_value(cell) for cell in row] for row in rows[:_MAX_OFFENDERS]]
-    return build_table(dict.fromkeys(columns, "string"), shown)
+    shown_rows = [[_format_value(cell) for cell in row] for row in rows[:_MAX_OFFENDERS]]
+    return build_table(dict.fromkeys(columns, "string"), shown_rows)
 
 
 def _convert_note(value: object) -> dg.MetadataValue:

@@ -170,12 +170,12 @@ def _describe_masked(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) 
 
     The note has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
     """
-    shown = [
+    shown_entries = [
         f"{uri}: {', '.join(f'{rule} {count:,}' for rule, count in rules)}"
         for uri, rules in masked[:_MAX_NAMED_DOCUMENTS]
     ]
-    more = len(masked) - len(shown)
-    return "; ".join([*shown, *([f"and {more:,} more"] if more else [])]) or "none"
+    more = len(masked) - len(shown_entries)
+    return "; ".join([*shown_entries, *([f"and {more:,} more"] if more else [])]) or "none"
 
 
 @tenant_check(

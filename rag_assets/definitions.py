@@ -120,9 +120,9 @@ def system_parts(systems: Systems, core: Parts) -> Parts:
 
 
 def _load_parts(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]:
-    taken = {name for part in core for name in _names(part)}
+    taken_names = {name for part in core for name in _names(part)}
     parts_by_id: dict[int, Any] = {}
-    for name, part in systems.parts(kind, reserved=taken).items():
+    for name, part in systems.parts(kind, reserved=taken_names).items():
         loaded = part.load()
         if name not in (names := _names(loaded)):
             raise ConfigurationError(

@@ -154,8 +154,8 @@ def _read_facts(catalog: Catalog, keys: Sequence[_Keys]) -> dict[str, _Facts]:
         return {}
     syncs = catalog.syncs.of_tenants(ids)
     live = catalog.generations.list_live_by_tenant(ids)
-    wanted = [_list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys]
-    work_left = catalog.work.read([build for builds in wanted for build in builds])
+    wanted_builds = [_list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys]
+    work_left = catalog.work.read([build for builds in wanted_builds for build in builds])
     return {
         id_: _Facts(
             of,
@@ -165,7 +165,7 @@ def _read_facts(catalog: Catalog, keys: Sequence[_Keys]) -> dict[str, _Facts]:
             work_left[id_],
             is_clock_trusted,
         )
-        for id_, of, builds in zip(ids, keys, wanted, strict=True)
+        for id_, of, builds in zip(ids, keys, wanted_builds, strict=True)
     }
 
 

@@ -33,10 +33,10 @@ def tenants_sensor(
         recorded = runs.list_recorded_tenants(context.instance)
     present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     known = {record.id for record in reconciled.records}
-    wanted = {record.id for record in reconciled.records if record.state != "REMOVING"}
-    new = sorted(wanted - present)
+    wanted_ids = {record.id for record in reconciled.records if record.state != "REMOVING"}
+    new = sorted(wanted_ids - present)
     deleted = []
-    if unwanted := (present | recorded) - wanted:
+    if unwanted := (present | recorded) - wanted_ids:
         with convert_to_failures(postgres.installation):
             # Other partitions may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
@@ -46,7 +46,7 @@ def tenants_sensor(
         if reconciled.problems:  # All other tenants were reconciled nevertheless.
             with convert_to_failures(postgres.installation):
                 raise reconciled.problems[0]
-        return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
+        return dg.SkipReason(f"{len(wanted_ids)} tenants, none added or removed")
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:
         requests.append(names.partitions.build_add_request(new))

@@ -75,8 +75,8 @@ def find_pending_model(record: TenantRecord) -> EmbeddingModel | None:
     if not get_profile(record.profile).keeps_model or not is_pending(record.settings, operators):
         return None
     settings = record.settings
-    wanted = replace(settings, embedder=find_wanted_embedder(settings, operators))
-    embedder = Tenant.from_config(overlay_settings(record.configured, wanted)).embedder
+    wanted_settings = replace(settings, embedder=find_wanted_embedder(settings, operators))
+    embedder = Tenant.from_config(overlay_settings(record.configured, wanted_settings)).embedder
     return EmbeddingModel(
         settings.provider or embedder.provider, get_model_name(embedder), embedder.dimensions
     )
@@ -239,18 +239,18 @@ async def events(
         )
 
     listed = await backend.run(tenant_id, identity.name, read)
-    shown = listed[: page.limit]
+    shown_events = listed[: page.limit]
     return Events(
-        events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown),
-        next=shown[-1].id if len(listed) > page.limit else None,
+        events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown_events),
+        next=shown_events[-1].id if len(listed) > page.limit else None,
     )
 
 
-def _select_kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
+def _select_kinds(identity: Identity, wanted_kind: EventKind | None) -> frozenset[str] | None:
     """Return the kinds of events that the caller may list; None if all kinds.
 
     An admin gets the wanted kind, or all kinds. Other callers get only searches.
     """
     if identity.role == "admin":
-        return None if wanted is None else frozenset({wanted})
-    return frozenset(kind for kind in SEARCHES if wanted in {None, kind})
+        return None if wanted_kind is None else frozenset({wanted_kind})
+    return frozenset(kind for kind in SEARCHES if wanted_kind in {None, kind})

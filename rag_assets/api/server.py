@@ -113,11 +113,15 @@ def _build_connection_class() -> type[Connection]:
     The process's limit of open files is raised first, as far as possible.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_CONNECTIONS + _RESERVED_DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    wanted_descriptors = _MAX_CONNECTIONS + _RESERVED_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < wanted_descriptors:
+        soft = (
+            wanted_descriptors if hard == resource.RLIM_INFINITY else min(hard, wanted_descriptors)
+        )
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    max_files = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
+    max_files = (
+        wanted_descriptors if soft == resource.RLIM_INFINITY else min(soft, wanted_descriptors)
+    )
 
     class _Connection(Connection):
         pass

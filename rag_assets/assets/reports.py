@@ -102,9 +102,9 @@ def build_generations_report(
 
 def _choose_build_report(reports: Sequence[BuildReport]) -> BuildReport:
     """Return the report on the wanted build, or else on the serving or the last build."""
-    wanted = [report for report in reports if report.wanted]
+    wanted_reports = [report for report in reports if report.wanted]
     serving = [report for report in reports if report.state == "SERVING"]
-    return next(iter([*wanted, *serving, reports[-1]]))
+    return next(iter([*wanted_reports, *serving, reports[-1]]))
 
 
 def _format_build_headline(reports: Sequence[BuildReport], build_report: BuildReport) -> str:

@@ -124,7 +124,7 @@ def search_index(
         derived = derive_documents(ctx)
         outage = find_wait_reason(work.context, work)
         waiting = ctx.catalog.quarantine.count_waiting_for_retry(ctx.ref.id) if outage else 0
-        shown = {
+        shown_metadata = {
             "tenant summary": summarize_tenant(ctx),
             "failed documents": list_failed_documents(ctx),
             "by format": count_by_format(ctx),
@@ -142,7 +142,7 @@ def search_index(
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
     metadata: dict[str, dg.RawMetadataValue] = {
-        **shown,
+        **shown_metadata,
         "upserted": report.upserted,
         "deleted": report.deleted,
         "published documents": report.documents,

@@ -248,15 +248,15 @@ def run(arguments: Sequence[str]) -> int:
         return 130
     except Exception as error:
         if isinstance(error, UnicodeEncodeError) and not _is_utf8(arguments):
-            shown: RagAssetsError = ConfigurationError(
+            shown_error: RagAssetsError = ConfigurationError(
                 "an argument of the command is not UTF-8",
                 hint="use a terminal whose encoding is UTF-8, or convert the argument",
             )
         elif os.environ.get("RAG_ASSETS_DEBUG"):
             raise
         else:
-            shown = _build_unexpected(error)
-        print_error(shown, as_json=as_json)
+            shown_error = _build_unexpected(error)
+        print_error(shown_error, as_json=as_json)
         return 1
     return int(not result if isinstance(result, bool) else result or 0)
 

@@ -167,8 +167,8 @@ def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
         if number == 1:
             print_hit(hit)
         else:
-            shown = build_excerpt(hit.text, question, _LINE_CHARACTERS, language=hit.language)
-            say(f"{number}. {format_headline(hit)}\n   │ {shown}")
+            excerpt = build_excerpt(hit.text, question, _LINE_CHARACTERS, language=hit.language)
+            say(f"{number}. {format_headline(hit)}\n   │ {excerpt}")
     say()
 
 
@@ -277,9 +277,9 @@ def describe_contents(parsed: Iterable[ParsedText]) -> str:
     for text in parsed:
         counts[_PART_NAMES.get(text.media_type, "page")] += text.pages or 0
         counts.update(block.kind for block in text.blocks)
-    shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
+    shown_keys = ("page", "slide", "sheet", "row", "heading", "table", "code")
     counted = [
-        format_count(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]
+        format_count(counts[k], "code block" if k == "code" else k) for k in shown_keys if counts[k]
     ]
     return ", ".join(counted) or format_count(counts["paragraph"], "paragraph")
 

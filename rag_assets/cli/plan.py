@@ -184,9 +184,9 @@ def _list_caps(session: Session, tenant: Tenant) -> list[Cap]:
 def _build_row(row: UsageRow) -> Sequence[str]:
     used = row.used
     counts = (used.requests, used.retries, used.texts)
-    written = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
+    written_tokens = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
     row_key = (row.tenant_id, str(row.day), row.provider, row.model)
-    tokens = f"{used.tokens:,}{written}"
+    tokens = f"{used.tokens:,}{written_tokens}"
     return (*row_key, *(f"{n:,}" for n in counts), tokens, used.cost_text)
 
 

@@ -100,21 +100,22 @@ def put_project(
         "caps": {of: cap for of, cap in caps.items() if cap is not None} or None,
     }
     settings = {name: value for name, value in given_settings.items() if value is not None}
-    chosen = _choose_project(profile, organization, project)
-    _require_creatable(chosen.profile)
-    result = _open_projects(session).put(chosen, _parse_settings(settings), reset=reset)
-    shown = {
+    chosen_project = _choose_project(profile, organization, project)
+    _require_creatable(chosen_project.profile)
+    result = _open_projects(session).put(chosen_project, _parse_settings(settings), reset=reset)
+    shown_project = {
         **_describe_project(session, result.record),
         "created": result.created,
         "changed": result.changed,
     }
     if as_json:
-        print_json(shown)
+        print_json(shown_project)
         return
     outcome = "created" if result.created else "changed" if result.changed else "unchanged"
     say(f"Project {project} of {organization} is {outcome}: tenant {result.record.id}.")
-    if shown["key"] == "missing":
-        say(f"It has no key: rag-assets keys set {result.record.id} {shown['embedder_provider']}")
+    if shown_project["key"] == "missing":
+        embedder_provider = shown_project["embedder_provider"]
+        say(f"It has no key: rag-assets keys set {result.record.id} {embedder_provider}")
 
 
 @app.command("remove")
@@ -145,10 +146,10 @@ def list_organizations(session: Session, *, as_json: Json = False) -> None:
         for organization_row in session.catalog.organizations.all()
     ]
     if as_json:
-        shown = [
+        shown_organizations = [
             {**_to_json(organization_row), "projects": count} for organization_row, count in rows
         ]
-        print_json({"organizations": shown})
+        print_json({"organizations": shown_organizations})
         return
     print_table(
         ["organization", "guidelines", "chat model", "projects", "changed"],

@@ -124,8 +124,8 @@ def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
             f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place]
         )
         if remaining_places:
-            shown = f"`rag-assets receipts {tenant_id} --json` shows more"
-            warn(f"some of the data is left in files: {remaining_places}; {shown}")
+            hint = f"`rag-assets receipts {tenant_id} --json` shows more"
+            warn(f"some of the data is left in files: {remaining_places}; {hint}")
         for place in proof.get("places not seen", ()):
             warn(f"not searched: {place}; if it was destroyed: {_build_forget_command(place)}")
     if "Dagster instance" in proof:
@@ -162,10 +162,12 @@ def receipts(
     receipts_of_tenant = session.catalog.receipts.all(tenant_id)
     chain = session.catalog.receipts.verify() if verify else None
     if as_json:
-        shown: dict[str, Any] = {"receipts": [_to_json(receipt) for receipt in receipts_of_tenant]}
+        shown_receipts: dict[str, Any] = {
+            "receipts": [_to_json(receipt) for receipt in receipts_of_tenant]
+        }
         if chain is not None:
-            shown["chain"] = chain
-        print_json(shown)
+            shown_receipts["chain"] = chain
+        print_json(shown_receipts)
     else:
         print_table(
             ["receipt", "tenant", "kind", "when", "by", "rule", "deleted"],
@@ -240,11 +242,11 @@ def compact(
     for tenant_id in tenants or ():
         session.get_active_tenant(tenant_id)
     records = session.catalog.tenants.all()
-    chosen = tenants or [record.id for record in records if record.state == "ACTIVE"]
-    results = [_compact_one(session, tenant_id) for tenant_id in chosen]
+    tenant_ids = tenants or [record.id for record in records if record.state == "ACTIVE"]
+    results = [_compact_one(session, tenant_id) for tenant_id in tenant_ids]
     swept = 0
     if tenants:
-        live = session.catalog.generations.list_live_by_tenant(chosen)
+        live = session.catalog.generations.list_live_by_tenant(tenant_ids)
         index_names = {build.index_name for builds in live.values() for build in builds}
         expunge_indexes(session.store, sorted(index_names), progress)
     else:

@@ -258,6 +258,8 @@ def print_hit(hit: Hit) -> None:
 def format_headline(hit: Hit) -> str:
     """Return a line with the document and location of a hit, its score, and its cosine."""
     scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
-    shown = ", ".join(f"{kind} {value:.2f}" for kind, value in scores.items() if value is not None)
-    suffix = f"  ({shown})" if shown else ""
+    shown_scores = ", ".join(
+        f"{kind} {value:.2f}" for kind, value in scores.items() if value is not None
+    )
+    suffix = f"  ({shown_scores})" if shown_scores else ""
     return f"{', '.join(filter(None, (hit.uri, describe_location(hit))))}{suffix}"

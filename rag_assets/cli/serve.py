@@ -119,8 +119,8 @@ def _prepare_panel(
             return None
         for own, listener in zip(listeners, loopback, strict=False):
             own.append(exit_stack.enter_context(listener))
-    shown = f"[{host}]" if ":" in host else host
-    progress(f"panel: {panel.origin or f'http://{shown}:{port}'}{PATH}")
+    shown_host = f"[{host}]" if ":" in host else host
+    progress(f"panel: {panel.origin or f'http://{shown_host}:{port}'}{PATH}")
     return panel
 
 

@@ -198,12 +198,12 @@ def _list_held_warnings(session: Session) -> list[str]:
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
 
     held_deletions = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
-    shown = [held_deletion.warning for held_deletion in held_deletions[:_MAX_LISTED]]
+    shown_warnings = [held_deletion.warning for held_deletion in held_deletions[:_MAX_LISTED]]
     if len(held_deletions) > _MAX_LISTED:
-        shown.append(
+        shown_warnings.append(
             f"deletions of {len(held_deletions) - _MAX_LISTED:,} more sources are held back"
         )
-    return shown
+    return shown_warnings
 
 
 def _list_superuser_warnings(session: Session) -> list[str]:

@@ -317,12 +317,12 @@ def print_sync(result: TenantSync) -> None:
 
 
 def _print_stages(result: TenantSync) -> None:
-    shown = result.as_json()["stages"]
+    stages = result.as_json()["stages"]
     rows = [
         (
             name,
-            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in PRINTED_COUNTS[name]),
-            format_seconds(shown[name]["seconds"]),
+            "  ".join(f"{c.replace('_', ' ')} {stages[name][c]:,}" for c in PRINTED_COUNTS[name]),
+            format_seconds(stages[name]["seconds"]),
         )
         for name in STAGES
         if name in result.stages
@@ -332,10 +332,10 @@ def _print_stages(result: TenantSync) -> None:
     if rows:
         print_table(["stage", "result", "time"], rows)
     if result.cost or result.unpriced_tokens:
-        say(_format_cost(result, shown["embeddings"]))
+        say(_format_cost(result, stages["embeddings"]))
     # The error already states the number of documents that wait for the embedder.
-    known = [name for name in STAGES if not shown[name].get("halted")]
-    if failed := sum(shown[name].get("failed", 0) for name in known):
+    known = [name for name in STAGES if not stages[name].get("halted")]
+    if failed := sum(stages[name].get("failed", 0) for name in known):
         say(
             f"{format_count(failed, 'document')} failed: rag-assets documents"
             f" {result.tenant} shows why"

@@ -151,8 +151,8 @@ def add(
     session.reconcile()
     advice = _find_embedder_advice(session, file.make_paths_absolute(config))
     if as_json:
-        shown = {"tenant": session.catalog.tenants.get(tenant_id).config}
-        print_json({**shown, "advice": advice} if advice else shown)
+        shown_tenant = {"tenant": session.catalog.tenants.get(tenant_id).config}
+        print_json({**shown_tenant, "advice": advice} if advice else shown_tenant)
         return
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
     if advice:
@@ -316,8 +316,8 @@ def remove(
     entries = receipt.counts["index"]["entries"]
     complete = bool(receipt.proof["complete"])
     if as_json:
-        shown = {"id": tenant_id, "removed": True, "entries": entries, "receipt": receipt.number}
-        print_json({**shown, "complete": complete})
+        result = {"id": tenant_id, "removed": True, "entries": entries, "receipt": receipt.number}
+        print_json({**result, "complete": complete})
         return
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
     say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")

@@ -357,11 +357,11 @@ def reindex(
         database: uuid of a workspace's database, which is indexed with its rows.
     """
     scopes = {"source": source, "document": document, "page": page, "database": database}
-    chosen = {scope: id_ for scope, id_ in scopes.items() if id_ is not None}
-    if len(chosen) > 1:
+    given_scopes = {scope: id_ for scope, id_ in scopes.items() if id_ is not None}
+    if len(given_scopes) > 1:
         raise TypeError(f"reindex() accepts only one of the arguments {', '.join(scopes)}")
     body: dict[str, Any] = {"scope": "tenant"}
-    for scope, id_ in chosen.items():
+    for scope, id_ in given_scopes.items():
         body = {"scope": scope, "id": id_}
     return {"body": _add_tenant(tenant, body)}
 

@@ -92,7 +92,7 @@ def evaluate_checks(
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Evaluate the checks of many tenants; record each evaluation for the tenant's partition."""
-    chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
+    chosen_checks = [c for c in checks if config.checks is None or c.full_name in config.checks]
     with convert_to_failures(workbench.installation):
         records = [
             record
@@ -101,7 +101,7 @@ def evaluate_checks(
         ]
 
     def evaluate(record: TenantRecord) -> str | None:
-        return _evaluate_checks(context, names, workbench, record, chosen)
+        return _evaluate_checks(context, names, workbench, record, chosen_checks)
 
     try:
         call_for_each_tenant(context, workbench.installation, records, "checks", evaluate)

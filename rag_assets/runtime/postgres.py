@@ -112,9 +112,9 @@ def allow_execution(folder: Path, account: Account) -> None:
         if path.is_symlink():
             continue
         mode = path.stat().st_mode
-        wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
-        if wanted != mode:
-            path.chmod(wanted)
+        wanted_mode = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
+        if wanted_mode != mode:
+            path.chmod(wanted_mode)
 
 
 DATABASE = "rag_assets"

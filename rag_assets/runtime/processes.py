@@ -361,12 +361,12 @@ class BackgroundProcess:
 
     def read_log_tail(self, lines: int = 6) -> list[str]:
         """Return the last lines of output, without blank lines, colours and Java stack frames."""
-        shown = [
+        shown_lines = [
             line.rstrip()
             for line in _COLOURS.sub("", self.read_output()).splitlines()
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
-        return shown[-lines:]
+        return shown_lines[-lines:]
 
     def _read_record(self) -> ProcessRecord | None:
         try:

@@ -441,13 +441,13 @@ class SourceFolders:
                 trees.remove(root)
         mounts = Mounts()
         folders = [folder for folder in self._readers if os.path.isdir(folder)]  # noqa: PTH112
-        wanted = set(
+        wanted_roots = set(
             select_outermost(folder for folder in folders if mounts.reports_every_change(folder))
         )
         present = trees.roots
-        for root in present - wanted:
+        for root in present - wanted_roots:
             trees.remove(root)
-        added = {root for root in wanted - present if self._add(trees, root)}
+        added = {root for root in wanted_roots - present if self._add(trees, root)}
         self.watched = (
             frozenset() if self._overflowed else self._find_watched_tenants(trees.roots, sources)
         )

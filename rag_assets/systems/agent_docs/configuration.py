@@ -357,7 +357,7 @@ def _read_layer(
         )
     rag = reader.read_block(document, "rag", RAG_PARSERS, "rag")
     allow = rag.pop("allow", Setting(()))
-    allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
+    allowed = tuple(environment.resolve(written_path, path.parent) for written_path in allow.value)
     for name in {"path", "model"} & set(rag):
         rag[name] = replace(rag[name], value=environment.resolve(rag[name].value, relative_to))
     glob_base = relative_to if base.origin == DEFAULT_ORIGIN else base.value

@@ -121,7 +121,7 @@ def write_pages(
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {page.file_name: page for page in pages}
     commands = [" ".join(command.split()) for command in replacing]
-    written = deleted = 0
+    written_pages = deleted = 0
     for name, page in by_name.items():
         path, text = folder / name, page.render()
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -131,13 +131,13 @@ def write_pages(
             with draft.open("x", encoding="utf-8") as file:
                 file.write(text)
             draft.replace(path)
-            written += 1
+            written_pages += 1
     for path in sorted(folder.glob("*.md")):
         facts = read_front_matter(path) if path.name not in by_name else None
         if facts and any(f"{facts[0]} ".startswith(f"{command} ") for command in commands):
             path.unlink()
             deleted += 1
-    return written, deleted
+    return written_pages, deleted
 
 
 def read_front_matter(path: Path) -> tuple[str, str] | None:

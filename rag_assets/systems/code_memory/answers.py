@@ -157,9 +157,10 @@ class CodeAnswers:
         uses = find_uses_of_nodes(resolver.view, members, stated=relations)
         if symbol and all(name.startswith((ENV, PACKAGE)) for name in names):
             uses = find_uses_of_word(resolver.view, _get_last_name(symbol))
-            stated = {(relation.uri, relation.line_start) for relation in relations}
+            relation_places = {(relation.uri, relation.line_start) for relation in relations}
             uses = replace(
-                uses, possible=tuple(o for o in uses.possible if (o.uri, o.line) not in stated)
+                uses,
+                possible=tuple(o for o in uses.possible if (o.uri, o.line) not in relation_places),
             )
         relations |= dict.fromkeys(use.relation for use in uses.certain)
         outside = [relation for relation in relations if not _is_internal(relation, start_nodes)]
@@ -368,8 +369,8 @@ class CodeAnswers:
             return
         for name, node in [*by_name.items()][:_MAX_TARGETS]:
             where = self._formatter.format_place(node.uri, node.line_start)
-            shown = format_name(name.removeprefix(TABLE))
-            taken_for = f"{node.source_type} {shown}  {where}".rstrip()
+            table_name = format_name(name.removeprefix(TABLE))
+            taken_for = f"{node.source_type} {table_name}  {where}".rstrip()
             yield f"{to_one_line(question_name)} is taken for {taken_for}"
 
     def _explain_unknown(
@@ -562,10 +563,11 @@ def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
 def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
     """Yield a line if the requested path has more or fewer parts than the paths of its routes."""
     request = parse_request(written)
-    shown = [name.removeprefix(ROUTE) for name in routes]
-    depths = {format_path_template(name.partition(" ")[2]).count("/") for name in shown}
+    route_names = [name.removeprefix(ROUTE) for name in routes]
+    depths = {format_path_template(name.partition(" ")[2]).count("/") for name in route_names}
     if request and format_path_template(request[1]).count("/") not in depths:
-        yield f"{to_one_line(written)} is taken for {', '.join(shown)}: the server may add a prefix"
+        taken_for = ", ".join(route_names)
+        yield f"{to_one_line(written)} is taken for {taken_for}: the server may add a prefix"
 
 
 def _iter_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:

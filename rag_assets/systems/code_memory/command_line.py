@@ -128,17 +128,19 @@ def _print_text(text: str, output: Output) -> None:
 def install_hook(session: Session, tenant: str, repository: Path, *, as_json: bool) -> None:
     """Install a tenant's hooks in a repository that one of its sources reads."""
     record = session.catalog.tenants.get(tenant)
-    wanted = repository.expanduser().resolve()
+    repository_root = repository.expanduser().resolve()
     sources = Tenant.from_config(record.config).sources
     folders = (source.root for source in sources if isinstance(source, GitConfig))
     roots = {(session.settings.home / folder).resolve() for folder in folders}
-    if wanted not in roots:
+    if repository_root not in roots:
         known = ", ".join(sorted(map(str, roots))) or "none"
         raise ConfigurationError(
-            f"tenant {tenant!r} has no source of type git with the root {str(wanted)!r}",
+            f"tenant {tenant!r} has no source of type git with the root {str(repository_root)!r}",
             hint=f"choose one of its repositories ({known}), or add this repository as a source",
         )
-    _show_hooks(install_hooks(session.settings.local, tenant, wanted), "installed", as_json=as_json)
+    _show_hooks(
+        install_hooks(session.settings.local, tenant, repository_root), "installed", as_json=as_json
+    )
 
 
 def remove_hook(tenant: str, repository: Path, *, as_json: bool) -> None:

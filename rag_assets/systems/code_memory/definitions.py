@@ -79,9 +79,9 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
 
 
 def _format_list(lines: list[str]) -> str:
-    shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MAX_LINES]]
+    items = [f"- `{line.replace('`', '')}`" for line in lines[:_MAX_LINES]]
     more = len(lines) - _MAX_LINES
-    return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])
+    return "\n".join([*items, *([f"- and {more:,} more"] if more > 0 else [])])
 
 
 def build_verdict(

@@ -39,8 +39,8 @@ _MAX_LISTED_COMMITS: Final = 20
 _MAX_COMMITS: Final = 50_000
 _MAX_PARENTS: Final = 100
 """Maximum parents of a merge that are read, because time is checked only between commits."""
-_LARGEST_COMPARED_BYTES: Final = 2 << 20
-"""Size in bytes above which files are compared as a whole instead of line by line."""
+_MAX_COMPARED_BYTES: Final = 2 << 20
+"""Maximum size of files that are compared line by line; larger ones are compared as a whole."""
 _MAX_SUBJECT_CHARACTERS: Final = 200
 _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
@@ -104,8 +104,8 @@ def describe_history(
         return
     masker = get_masker(settings.local)
     for change in history.changes:
-        shown = masker.text(f"{change.subject}  ({change.author})")
-        yield f"  {change.date}  {change.id[:9]}  {shown}"
+        shown_subject = masker.text(f"{change.subject}  ({change.author})")
+        yield f"  {change.date}  {change.id[:9]}  {shown_subject}"
     looked_at = format_count(history.looked_at, "commit")
     yield f"  {looked_at} looked at, {history.incomplete or 'back to the first with this path'}"
     if differs:
@@ -151,9 +151,9 @@ class HistoryWalk:
             if thread_time() > last or looked_at == _MAX_COMMITS:
                 oldest = self._waiting[0][2].date
                 return History(changes, looked_at, f"commits before {oldest} were not looked at")
-            _, _, current, blob, wanted = heappop(self._waiting)
+            _, _, current, blob, wanted_lines = heappop(self._waiting)
             looked_at += 1
-            if self._has_changed(current, blob, wanted):
+            if self._has_changed(current, blob, wanted_lines):
                 changes.append(current)
         return History(changes, looked_at, self._cut_off)
 
@@ -206,7 +206,7 @@ class HistoryWalk:
         import pygit2
 
         objects = self._repository.objects
-        if any(objects.read_size(oid, "blob") > _LARGEST_COMPARED_BYTES for oid in (former, blob)):
+        if any(objects.read_size(oid, "blob") > _MAX_COMPARED_BYTES for oid in (former, blob)):
             return None
         old, new = objects.read(former, "blob"), objects.read(blob, "blob")
         heuristic = pygit2.enums.DiffOption.INDENT_HEURISTIC

@@ -250,12 +250,16 @@ class NameResolver:
 
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
         """Return definitions whose last part is this name, such as methods of any class."""
-        wanted = {name.lower() for name in spelled}
-        like = self.view.find_by_parts(sorted(wanted), _MAX_SIMILAR) if wanted else []
+        lowercase_names = {name.lower() for name in spelled}
+        like = (
+            self.view.find_by_parts(sorted(lowercase_names), _MAX_SIMILAR)
+            if lowercase_names
+            else []
+        )
         nodes = [
             build_node(definition)
             for definition in like
-            if _get_last_part(definition.name).lower() in wanted
+            if _get_last_part(definition.name).lower() in lowercase_names
         ]
         return nodes[:MAX_MEANINGS]
 

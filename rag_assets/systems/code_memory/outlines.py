@@ -31,7 +31,7 @@ def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     """Return the lines that fit the token limit, the number of omitted lines, and notes."""
     ending = list(notes)
     room = MAX_TOKENS - _RESERVED_TOKENS - sum(count_text(note) + 1 for note in ending)
-    shown: list[str] = []
+    shown_lines: list[str] = []
     omitted_lines = 0
     for line in lines:
         safe = escape_imitations(line)
@@ -39,11 +39,11 @@ def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
         if omitted_lines or needed > room:
             omitted_lines += 1
             continue
-        shown.append(safe)
+        shown_lines.append(safe)
         room -= needed
     if omitted_lines:
         ending.insert(0, f"… and {omitted_lines:,} more lines: ask for less")
-    return "\n".join([*shown, *ending])
+    return "\n".join([*shown_lines, *ending])
 
 
 def to_one_line(name: str) -> str:
@@ -60,13 +60,13 @@ def format_name(name: str) -> str:
     if name.startswith(_FILE):
         return parse_path(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
-    shown = (name.partition("#")[2] or name).removeprefix(_ROUTE)
-    namespaces = shown.split("::")
-    if len(namespaces) > _MAX_SHOWN_PARTS and "\\" not in shown:
+    shown_name = (name.partition("#")[2] or name).removeprefix(_ROUTE)
+    namespaces = shown_name.split("::")
+    if len(namespaces) > _MAX_SHOWN_PARTS and "\\" not in shown_name:
         return "::".join(namespaces[-2:])
-    if not _DOTTED.fullmatch(shown):
-        return shown
-    parts = shown.split(".")
+    if not _DOTTED.fullmatch(shown_name):
+        return shown_name
+    parts = shown_name.split(".")
     kept = parts[-2:] if len(parts) > _MAX_SHOWN_PARTS else parts
     first_type = next((at for at, part in enumerate(kept) if part[0].isupper()), 0)
     return ".".join(kept[first_type:])
@@ -205,9 +205,9 @@ class LineFormatter:
                 where = self.format_place(node.uri, node.line_start)
                 where = where or self.format_place(*lines.get(node.name, (None, None)))
                 through = " < ".join(format_name(name) for name in reversed(path[1:-1]))
-                shown = format_name(node.name) + (f"  < {through}" if through else "")
+                shown_node = format_name(node.name) + (f"  < {through}" if through else "")
                 by = evidence.get((node.name, path[-2]), "") if len(path) > 1 else ""
-                yield f"  {where}  {shown}{by}"
+                yield f"  {where}  {shown_node}{by}"
             if len(by_type[kind]) > most:
                 yield f"  … and {len(by_type[kind]) - most:,} more"
 

@@ -161,12 +161,12 @@ class RuleBook:
         Args:
             naming: ids of documents that seem to mention the files.
         """
-        stated = self.view.list_edges_of_kind("applies_to")
+        edges = self.view.list_edges_of_kind("applies_to")
         globs: dict[str, list[str]] = {}
-        for edge in stated:
+        for edge in edges:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
         # If the list of edges is cut off, globs of the last and of later documents may be missing.
-        cut = stated[-1].uri if len(stated) >= MAX_EDGES else None
+        cut = edges[-1].uri if len(edges) >= MAX_EDGES else None
         ranked: list[tuple[bool, int, str, _Candidate]] = []
         unknown = 0
         for document in self.view.list_documents([*_KIND_ORDER, _FILE]):

@@ -178,8 +178,8 @@ def select_document_ids(
 ) -> Select[str]:
     """Return a query for the ids of the existing documents that paths may refer to."""
     table, ids = documents.c, build_document_ids(tenant, paths)
-    wanted = table.tenant == tenant.id, matches_any(table.document_id, ids)
-    query = select(table.document_id).where(*wanted)
+    conditions = table.tenant == tenant.id, matches_any(table.document_id, ids)
+    query = select(table.document_id).where(*conditions)
     return query if with_deleted else query.where(table.status != "DELETED")
 
 
@@ -253,8 +253,8 @@ class Runs(CatalogQueries):
                 }
                 for id_, record in records.items()
             ]
-            taken = upsert(code_run_events).on_conflict_do_nothing()
-            new = [*connection.scalars(taken.returning(code_run_events.c.external_id), rows)]
+            insert_new = upsert(code_run_events).on_conflict_do_nothing()
+            new = [*connection.scalars(insert_new.returning(code_run_events.c.external_id), rows)]
             if new:
                 put = upsert(source_records).values(
                     revision=record_revisions.next_value(), changed_at=func.clock_timestamp()

@@ -179,8 +179,10 @@ class Administration:
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             result = split_entry(connection, record.ref, pattern, entry_id, by=by)
         details = self.read_details(record, result)
-        shown = {field.name: getattr(details.pattern, field.name) for field in fields(Pattern)}
-        return SplitPattern(**shown, entries=details.entries)
+        pattern_fields = {
+            field.name: getattr(details.pattern, field.name) for field in fields(Pattern)
+        }
+        return SplitPattern(**pattern_fields, entries=details.entries)
 
     def retract(self, record: TenantRecord, draft: RetractDraft, *, by: str) -> int:
         """Retract all entries of a project or a token; return their number.
@@ -338,10 +340,10 @@ def _read_report(
         return dict(connection.execute(query).all())
 
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
-    shown = select(func.jsonb_array_elements_text(question_columns.patterns)).where(
+    shown_pattern_ids = select(func.jsonb_array_elements_text(question_columns.patterns)).where(
         question_columns.tenant == tenant_id
     )
-    answered = set(connection.scalars(shown))
+    answered = set(connection.scalars(shown_pattern_ids))
     pattern_ids = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
     patterns = {str(id_) for id_ in pattern_ids}
     feedback = count_by(feedback_columns.outcome, feedback_columns.tenant == tenant_id)

@@ -151,8 +151,10 @@ class Assessor:
         block = build_block(answer.patterns, _BLOCK_TOKENS)
         if not block.patterns:
             return
-        shown = [_format_numbered(*item) for item in enumerate(answer.patterns, start=1)]
-        text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *shown])
+        numbered_patterns = [
+            _format_numbered(*item) for item in enumerate(answer.patterns, start=1)
+        ]
+        text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *numbered_patterns])
         grades += await self._request_grades(
             "relevance", text, [str(answered.id) for answered in answer.patterns]
         )

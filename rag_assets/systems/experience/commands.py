@@ -502,12 +502,12 @@ def report(session: Session, tenant: TenantArgument, as_json: Json = False) -> N
         print_json(figures)
         return
     for name, value in figures.items():
-        shown = (
+        shown_value = (
             ", ".join(f"{key} {count}" for key, count in value.items())
             if isinstance(value, dict)
             else value
         )
-        say(f"{name.replace('_', ' ')}: {'-' if shown in (None, '') else shown}")
+        say(f"{name.replace('_', ' ')}: {'-' if shown_value in (None, '') else shown_value}")
 
 
 @app.command("assess")
@@ -535,14 +535,14 @@ def assess(
 
     experience = _open_experience(session)
     record = experience.get_record(tenant)
-    chosen = experience.administration.list_patterns(
+    chosen_patterns = experience.administration.list_patterns(
         record, after=None if after is None else _parse_id(after), limit=patterns
     )
-    if not chosen:
+    if not chosen_patterns:
         say("The tenant has no pattern to assess.")
         return
-    result = asyncio.run(assess_patterns(session, record, chosen))
-    print_assessment(result, chosen, as_json=as_json)
+    result = asyncio.run(assess_patterns(session, record, chosen_patterns))
+    print_assessment(result, chosen_patterns, as_json=as_json)
 
 
 def _open_experience(session: Session) -> Experience:

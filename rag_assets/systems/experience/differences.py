@@ -143,8 +143,8 @@ class _ComparedText:
     @cached_property
     def numbers(self) -> frozenset[str]:
         numbers = load_words()["numbers"]
-        written = {numbers[word] for word in self.words if word in numbers}
-        return frozenset(written).union(_NUMBER.findall(self.plain))
+        written_numbers = {numbers[word] for word in self.words if word in numbers}
+        return frozenset(written_numbers).union(_NUMBER.findall(self.plain))
 
     @cached_property
     def units(self) -> frozenset[str]:
@@ -196,8 +196,8 @@ def _have_opposite_words(first: Sequence[str], second: Sequence[str]) -> bool:
     return False
 
 
-def _count_stems(stems: Sequence[str], wanted: frozenset[str]) -> int:
-    return sum(stem in wanted for stem in stems)
+def _count_stems(stems: Sequence[str], wanted_stems: frozenset[str]) -> int:
+    return sum(stem in wanted_stems for stem in stems)
 
 
 @lru_cache(maxsize=1)

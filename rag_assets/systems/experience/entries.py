@@ -134,8 +134,8 @@ def assign_staged_entries(
         return 0
     entries = [entry_from_row(row) for row in rows]
     records = [build_record(ref, source, entry) for entry in entries]
-    written = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
-    connection.execute(insert(source_records).values(**written), records)
+    row_values = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
+    connection.execute(insert(source_records).values(**row_values), records)
     statement = (
         update(knowledge_staging)
         .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))
@@ -240,8 +240,8 @@ def unknown_project_error(project: UUID) -> UnknownProject:
 
 def has_project(connection: Connection, tenant_id: str, project: UUID, caller: Caller) -> bool:
     """Return whether a tenant has this project and the caller has access to it."""
-    wanted = (projects.c.tenant == tenant_id, projects.c.id == project, is_own_project(caller))
-    return connection.scalar(select(projects.c.id).where(*wanted)) is not None
+    conditions = (projects.c.tenant == tenant_id, projects.c.id == project, is_own_project(caller))
+    return connection.scalar(select(projects.c.id).where(*conditions)) is not None
 
 
 def is_limited_to_own_projects(caller: Caller) -> bool:

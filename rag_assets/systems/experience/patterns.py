@@ -128,10 +128,10 @@ class PatternReader(CatalogQueries):
         Args:
             without: id of a project whose entries are excluded.
         """
-        wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
+        conditions = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
         if without is not None:
-            wanted.append(_STAGED.project_id.is_distinct_from(without))
-        query = select(knowledge_staging).where(*wanted, _STAGED.pattern_id.is_not(None))
+            conditions.append(_STAGED.project_id.is_distinct_from(without))
+        query = select(knowledge_staging).where(*conditions, _STAGED.pattern_id.is_not(None))
         with self._database.begin() as connection:
             entries = tuple(entry_from_row(row) for row in connection.execute(query))
             patterns = {entry.pattern_id for entry in entries if entry.pattern_id is not None}
@@ -185,11 +185,11 @@ class PatternReader(CatalogQueries):
                 if after is not None:
                     query = query.where(_is_after(connection, sort_keys, after))
             ids = list(connection.scalars(query))
-            shown = {
+            patterns_by_id = {
                 shown_pattern.id: shown_pattern
                 for shown_pattern in self._read_shown_patterns(connection, tenant_id, ids, cutoff)
             }
-        return [shown[id_] for id_ in ids if id_ in shown]
+        return [patterns_by_id[id_] for id_ in ids if id_ in patterns_by_id]
 
     def list_filter_values(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
         """Return the values by which patterns can be filtered, by field.
@@ -257,11 +257,11 @@ class PatternReader(CatalogQueries):
         counts = read_counts(connection, tenant_id, ids, cutoff)
         uses = _build_answer_counts_query(tenant_id).subquery()
         of_ids = select(uses).where(uses.c.root.in_(ids))
-        shown = {row.root: row for row in connection.execute(of_ids)}
+        rows_by_root = {row.root: row for row in connection.execute(of_ids)}
         patterns = []
         for entry in entries:
             if entry.pattern_id in counts:
-                row = shown.get(entry.pattern_id)
+                row = rows_by_root.get(entry.pattern_id)
                 pattern = build_pattern(entry, counts[entry.pattern_id], None)
                 patterns.append(
                     replace(
@@ -301,8 +301,8 @@ def read_counts(
     connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
 ) -> dict[UUID, PatternCounts]:
     """Return the counts of each of these patterns that has an unexpired entry, by id."""
-    wanted = list(ids)
-    if not wanted:
+    wanted_ids = list(ids)
+    if not wanted_ids:
         return {}
     contribution = tuple_(
         func.coalesce(_STAGED.project_id, _STAGED.id),
@@ -323,10 +323,10 @@ def read_counts(
             (experience_patterns.c.tenant == _STAGED.tenant)
             & (experience_patterns.c.id == _STAGED.pattern_id),
         )
-        .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(wanted), is_living(cutoff))
+        .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(wanted_ids), is_living(cutoff))
         .group_by(_STAGED.pattern_id, experience_patterns.c.problem_id)
     )
-    feedback = _count_feedback(connection, tenant_id, wanted)
+    feedback = _count_feedback(connection, tenant_id, wanted_ids)
     return {
         row.pattern_id: PatternCounts(
             problem_id=row.problem_id,
@@ -369,12 +369,12 @@ def _build_sort_keys_query(tenant_id: str, cutoff: datetime | None, *, is_by_use
     query: Any = select(
         _STAGED.pattern_id.label("id"), func.max(_STAGED.embedded_at).label("last_at")
     )
-    shown: ColumnElement[int] = literal(0)
+    shown_count: ColumnElement[int] = literal(0)
     if is_by_use:
         uses = _build_answer_counts_query(tenant_id).subquery()
         query = query.outerjoin(uses, uses.c.root == _STAGED.pattern_id)
-        shown = func.coalesce(func.max(uses.c.shown_count), 0)
-    query = query.add_columns(shown.label("shown_count"))
+        shown_count = func.coalesce(func.max(uses.c.shown_count), 0)
+    query = query.add_columns(shown_count.label("shown_count"))
     living = (_STAGED.tenant == tenant_id, is_living(cutoff), _STAGED.pattern_id.is_not(None))
     sort_keys: CTE = query.where(*living).group_by(_STAGED.pattern_id).cte("sort_keys")
     return sort_keys
@@ -519,10 +519,10 @@ def resolve_names(
     Args:
         asked_names: the names in a question by field; None matches all entries.
     """
-    wanted = {field: name for field, name in asked_names.items() if name is not None}
-    stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
+    wanted_names = {field: name for field, name in asked_names.items() if name is not None}
+    stored = _read_stored_names(catalog, tenant_id, wanted_names) if wanted_names else {}
     known_spellings = {
-        field: aliases.find_spellings(name, stored[field]) for field, name in wanted.items()
+        field: aliases.find_spellings(name, stored[field]) for field, name in wanted_names.items()
     }
     unmatched = tuple(
         UnmatchedName(field, "no entry has this value or a value with the same meaning")
@@ -530,7 +530,7 @@ def resolve_names(
         if not spellings
     )
     return {
-        field: spellings or (wanted[field],) for field, spellings in known_spellings.items()
+        field: spellings or (wanted_names[field],) for field, spellings in known_spellings.items()
     }, unmatched
 
 

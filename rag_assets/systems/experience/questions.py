@@ -265,10 +265,10 @@ class Questions:
         cutoff = compute_cutoff(tenant, self.clock.now())
         fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
-        shown = _choose_patterns(patterns, problems, limit, exact)
-        query_id = await self._record_question(record, request, shown)
+        shown_patterns = _choose_patterns(patterns, problems, limit, exact)
+        query_id = await self._record_question(record, request, shown_patterns)
         threshold = answer.debug.threshold if answer.debug else None
-        return Answer(query_id, threshold, tuple(shown))
+        return Answer(query_id, threshold, tuple(shown_patterns))
 
     async def _find_same_error(
         self, record: TenantRecord, request: SearchRequest, keys: QuestionKeys
@@ -278,10 +278,10 @@ class Questions:
         An entry with the same error at the same location answers with any cosine. If one of the
         locations is unknown, the cosine must reach the threshold.
         """
-        for wanted, is_same in ((keys.located, True), (keys.unlocated, False)):
-            if not wanted:
+        for wanted_keys, is_same in ((keys.located, True), (keys.unlocated, False)):
+            if not wanted_keys:
                 continue
-            metadata = {**request.filters.metadata, ERROR_KEYS: wanted[:_MAX_ASKED_KEYS]}
+            metadata = {**request.filters.metadata, ERROR_KEYS: wanted_keys[:_MAX_ASKED_KEYS]}
             filters = request.filters.model_copy(update={"metadata": metadata})
             changes = {"filters": filters, "top_k": _SEARCH_SIZES[0]} | (
                 {"min_score": -1.0} if is_same else {}
@@ -455,5 +455,5 @@ def _choose_patterns(
     solves = {pattern.id: problem for pattern, problem in zip(patterns, problems, strict=True)}
     order = rank_patterns(patterns, problems, exact)
     kept = add_conflicts(order, [solves[pattern.id] for pattern in order])
-    shown = kept[:limit]
-    return add_conflicts(shown, [solves[pattern.id] for pattern in shown])
+    shown_patterns = kept[:limit]
+    return add_conflicts(shown_patterns, [solves[pattern.id] for pattern in shown_patterns])

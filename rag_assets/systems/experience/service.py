@@ -345,8 +345,8 @@ def _create_checkpoint(
     if known is not None and not _has_checkpoint_access(known, connection, caller):
         known, draft = None, draft.model_copy(update={"external_id": None})
     if known is not None:
-        wanted = (draft.checkpoint_type, draft.project_id)
-        if (known.checkpoint_type, known.project_id) != wanted:
+        drafted_key = (draft.checkpoint_type, draft.project_id)
+        if (known.checkpoint_type, known.project_id) != drafted_key:
             raise EntryDiffers(
                 "this external_id belongs to a different checkpoint",
                 hint="use a different external_id for each checkpoint",

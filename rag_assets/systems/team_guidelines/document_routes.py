@@ -188,12 +188,12 @@ async def retry_document(
 ) -> GuidelineDocument:
     """Retry a failed document (202); any other document stays unchanged (200). For admins."""
     retry = request.guidelines.library.retry
-    shown, is_retried = await request.write(
+    shown_document, is_retried = await request.write(
         partial(retry, request.project, document_id, request.caller)
     )
     if not is_retried:
         response.status_code = _OK
-    return shown
+    return shown_document
 
 
 @documents.get("/{document_id}/chunks")

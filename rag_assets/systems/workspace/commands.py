@@ -162,14 +162,16 @@ def records(
     from rag_assets.api.record_routes import describe_reason
     from rag_assets.storage.catalog.records.states import RecordFilter
 
-    chosen, states = RecordFilter(status=status, page_uuid=page), list["RecordState"]()
+    record_filter, states = RecordFilter(status=status, page_uuid=page), list["RecordState"]()
     session.catalog.tenants.get(tenant)
     while state_page := session.catalog.record_states.page(
-        tenant, None, chosen, scopes={}, limit=_PAGE_RECORDS
+        tenant, None, record_filter, scopes={}, limit=_PAGE_RECORDS
     ):
         states += state_page
         last = state_page[-1]
-        chosen = replace(chosen, after=(last.source, last.source_type, last.source_id))
+        record_filter = replace(
+            record_filter, after=(last.source, last.source_type, last.source_id)
+        )
     rows = [
         (
             *(state.source_type, state.source_id, state.page_uuid, state.status),
@@ -179,8 +181,8 @@ def records(
     ]
     names = ("type", "id", "page", "status", "chunks", "reason")
     if as_json:
-        shown = [dict(zip(names, row, strict=True)) for row in rows]
-        print_json({"tenant": tenant, "records": shown})
+        shown_rows = [dict(zip(names, row, strict=True)) for row in rows]
+        print_json({"tenant": tenant, "records": shown_rows})
         return
     print_table(names, rows)
 
@@ -260,10 +262,16 @@ def pulls(session: Session, tenant: TenantArgument, as_json: Json = False) -> No
         state = known.get(source.name)
         bad = sum(count for (name, _), count in counts.items() if name == source.name)
         at = state.pulled_at if state else None
-        shown = at.strftime("%Y-%m-%d %H:%M:%S") if at else "never"
+        shown_time = at.strftime("%Y-%m-%d %H:%M:%S") if at else "never"
         held_deletions = state.held_deletions if state else 0
         table.append(
-            [source.name, shown, f"{bad:,}", f"{held_deletions:,}", (state and state.error) or ""]
+            [
+                source.name,
+                shown_time,
+                f"{bad:,}",
+                f"{held_deletions:,}",
+                (state and state.error) or "",
+            ]
         )
     print_table(["source", "pulled", "set aside", "held", "last failure"], table)
     for row in rows:

@@ -104,9 +104,11 @@ def pull_tenants(
             raise choose_worst_failure(failures)
         return "; ".join(done) or "nothing was due"
 
-    wanted = config.tenants
-    chosen = [record for record in records if wanted is None or record.id in wanted]
-    call_for_each_tenant(context, postgres.installation, chosen, "pulling sources", pull)
+    wanted_tenants = config.tenants
+    chosen_records = [
+        record for record in records if wanted_tenants is None or record.id in wanted_tenants
+    ]
+    call_for_each_tenant(context, postgres.installation, chosen_records, "pulling sources", pull)
 
 
 nightly_keys = Schedule(

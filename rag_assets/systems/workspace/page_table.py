@@ -111,25 +111,27 @@ class TreeTable(CatalogQueries):
         with self._database.begin_exclusive(ref) as connection:
             former = _select_rows(connection, ref.id, {uuid for uuid, _ in edits})
             stored = {uuid: page_from_row(row) for uuid, row in former.items()}
-            wanted, refused = _apply_edits(edits, stored)
+            edited_pages, refused = _apply_edits(edits, stored)
             shaped = {
                 uuid: page
-                for uuid, page in wanted.items()
+                for uuid, page in edited_pages.items()
                 if uuid not in stored or stored[uuid].shape != page.shape
             }
             known = former | _select_related_rows(connection, ref.id, shaped, stored)
             for uuid in _remove_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
-                del wanted[uuid]
+                del edited_pages[uuid]
                 refused |= {
                     n: loop_error() for n, (edited, _) in enumerate(edits) if edited == uuid
                 }
-            if wanted and ROOT not in known:
+            if edited_pages and ROOT not in known:
                 _ensure_root(connection, ref.id)
                 known |= _select_rows(connection, ref.id, {ROOT})
             plan = plan_tree(shaped.values(), [page_from_row(row) for row in known.values()])
             scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
-            written = [page for page in wanted.values() if stored.get(page.uuid) != page]
-            _write_pages(connection, ref, written, scopes)
+            changed_pages = [
+                page for page in edited_pages.values() if stored.get(page.uuid) != page
+            ]
+            _write_pages(connection, ref, changed_pages, scopes)
             moved = {
                 uuid: scope
                 for uuid, scope in plan.scopes.items()
@@ -139,7 +141,7 @@ class TreeTable(CatalogQueries):
             if moved:
                 _set_page_scopes(connection, ref, moved, is_followed=not documents_moved)
                 _replace_ancestors(connection, ref, shaped, plan)
-            narrowed = _replace_grants(connection, ref, written)
+            narrowed = _replace_grants(connection, ref, changed_pages)
             narrowed |= {uuid for uuid in shaped if uuid in stored}
             if narrowed:
                 # One event is enough, because after an earlier dump is restored, the whole tree
@@ -147,7 +149,7 @@ class TreeTable(CatalogQueries):
                 record_change(connection, ref, "page_changed", min(narrowed))
             if documents_moved:
                 notify(connection, ref.id)
-        return ChangedPages({uuid: scopes[uuid] for uuid in wanted}, documents_moved, refused)
+        return ChangedPages({uuid: scopes[uuid] for uuid in edited_pages}, documents_moved, refused)
 
     def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> tuple[int, Sequence[str]]:
         """Delete pages, all pages below them, and the records attached to any of them.
@@ -199,14 +201,14 @@ def _apply_edits(
 
     The second value contains the error of each rejected edit, by position of the edit.
     """
-    wanted: dict[str, Page] = {}
+    edited_pages: dict[str, Page] = {}
     refused: dict[int, RagAssetsError] = {}
     for number, (uuid, edit) in enumerate(edits):
         try:
-            wanted[uuid] = edit(wanted.get(uuid, stored.get(uuid)))
+            edited_pages[uuid] = edit(edited_pages.get(uuid, stored.get(uuid)))
         except (InvalidRequest, UnknownDocument) as error:
             refused[number] = error
-    return wanted, refused
+    return edited_pages, refused
 
 
 def _select_related_rows(
@@ -251,23 +253,23 @@ def _write_pages(
     )
 
 
-def _replace_grants(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
+def _replace_grants(connection: Connection, ref: TenantRef, pages: Sequence[Page]) -> set[str]:
     """Make the scope of each page grant access to exactly the page's readers.
 
     Returns:
         the pages from which readers were removed.
     """
-    if not written:
+    if not pages:
         return set()
     table = access_scopes.c
-    pairs = [(build_page_scope(page.uuid), name) for page in written for name in page.readers]
+    pairs = [(build_page_scope(page.uuid), name) for page in pages for name in page.readers]
     new = unnest_pairs(pairs, name="new")
     stays = exists().where(table.scope == new.c.key, table.principal == new.c.value)
     removed = connection.scalars(
         delete(access_scopes)
         .where(
             table.tenant == ref.id,
-            matches_any(table.scope, [build_page_scope(page.uuid) for page in written]),
+            matches_any(table.scope, [build_page_scope(page.uuid) for page in pages]),
             ~stays,
         )
         .returning(table.scope)
@@ -296,11 +298,11 @@ def _replace_ancestors(
         table.tenant == ref.id, matches_any(table.scope, scopes)
     )
     former = {(row.scope, row.ancestor) for row in connection.execute(query)}
-    wanted = {
+    new_ancestors = {
         (scope, ancestor) for scope, ancestors in plan.ancestors.items() for ancestor in ancestors
     }
-    if former - wanted:
-        removed = unnest_pairs(former - wanted, name="removed")
+    if former - new_ancestors:
+        removed = unnest_pairs(former - new_ancestors, name="removed")
         connection.execute(
             delete(scope_ancestors).where(
                 table.tenant == ref.id,
@@ -308,8 +310,8 @@ def _replace_ancestors(
                 table.ancestor == removed.c.value,
             )
         )
-    if wanted - former:
-        new = unnest_pairs(wanted - former, name="new")
+    if new_ancestors - former:
+        new = unnest_pairs(new_ancestors - former, name="new")
         rows = select(literal(ref.id), new.c.key, new.c.value)
         connection.execute(
             insert(scope_ancestors).from_select(["tenant", "scope", "ancestor"], rows)

@@ -143,9 +143,9 @@ class SettingsService:
             settings: ApplicationSettings, operators: Mapping[str, Any], is_unused: bool
         ) -> ApplicationSettings:
             drafted = replace(settings, **draft.model_dump(include=draft.model_fields_set))
-            wanted = find_wanted_embedder(drafted, get_configured_embedder(operators))
-            _require_usable(operators, replace(drafted, embedder=wanted))
-            return replace(drafted, embedder=wanted) if is_unused else drafted
+            wanted_embedder = find_wanted_embedder(drafted, get_configured_embedder(operators))
+            _require_usable(operators, replace(drafted, embedder=wanted_embedder))
+            return replace(drafted, embedder=wanted_embedder) if is_unused else drafted
 
         self._catalog.application_settings.change(record.ref, apply_draft, by)
         present = self._catalog.tenants.get(tenant_id)
@@ -272,11 +272,14 @@ class WorkspaceFollowUp:
 
         If pgvector's server does not respond, a later run does it.
         """
-        wanted = ctx.tenant.workspace.vector_backend == "pgvector"
-        if ctx.store.vectors is None or _describe_remaining_work(serving, is_wanted=wanted) is None:
+        uses_pgvector = ctx.tenant.workspace.vector_backend == "pgvector"
+        if (
+            ctx.store.vectors is None
+            or _describe_remaining_work(serving, is_wanted=uses_pgvector) is None
+        ):
             return {}
         try:
-            work = fill_vectors if wanted else drop_vectors
+            work = fill_vectors if uses_pgvector else drop_vectors
             done = work(ctx, serving, ctx.store.vectors)
         except (VectorsUnavailable, NoVectorBackend) as error:
             table = ctx.catalog.generations

@@ -134,13 +134,13 @@ def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
     Raises:
         InvalidRequest: a page would be too far from the root.
     """
-    wanted = {page.uuid: page for page in changed}
-    tree = {page.uuid: page for page in pages} | wanted
+    changed_pages = {page.uuid: page for page in changed}
+    tree = {page.uuid: page for page in pages} | changed_pages
     below: dict[str | None, list[str]] = {}
     for page in tree.values():
         below.setdefault(page.parent, []).append(page.uuid)
     accesses: dict[str, EffectiveAccess] = {}
-    unvisited, affected = [*wanted], set[str]()
+    unvisited, affected = [*changed_pages], set[str]()
     while unvisited:
         uuid = unvisited.pop()
         if uuid not in affected:

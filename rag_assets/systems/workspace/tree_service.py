@@ -319,8 +319,8 @@ class TreeService:
         """Return up to `limit` pages after the page `after`, ordered by uuid."""
         record = self._require_workspace(tenant_id)
         pages = self._lists.list_page(record.id, parent=parent, after=after, limit=limit + 1)
-        shown = tuple(build_page_response(page, scope) for page, scope in pages[:limit])
-        return TreePages(shown, shown[-1].uuid if len(pages) > limit else None)
+        shown_pages = tuple(build_page_response(page, scope) for page, scope in pages[:limit])
+        return TreePages(shown_pages, shown_pages[-1].uuid if len(pages) > limit else None)
 
     def list_all_pages(self, tenant_id: str) -> list[tuple[Page, int]]:
         """Return all pages, parents first, each with its distance from the topmost page."""

@@ -113,11 +113,11 @@ class KindTable(CatalogQueries):
             with self._database.begin_tenant(ref) as connection:
                 if rows:
                     connection.execute(statement, rows)
-                wanted = table.tenant == ref.id, matches_any(table.document_id, none)
-                connection.execute(delete(document_kinds).where(*wanted))
-                wanted = index.tenant == ref.id, matches_any(index.document_id, batch)
+                conditions = table.tenant == ref.id, matches_any(table.document_id, none)
+                connection.execute(delete(document_kinds).where(*conditions))
+                conditions = index.tenant == ref.id, matches_any(index.document_id, batch)
                 dirty = update(document_index).values(document_key=None, dirty=True)
-                connection.execute(dirty.where(*wanted))
+                connection.execute(dirty.where(*conditions))
 
 
 _BATCH_RECORDS = 1_000
@@ -201,21 +201,21 @@ class DerivationTable(CatalogQueries):
         """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
             recorded = _read_record_keys(connection, ref, derived.source)
-        wanted = {record.document_id: record.key for record in derived.records}
-        return len({id_ for id_, _ in recorded.items() ^ wanted.items()})
+        new_keys = {record.document_id: record.key for record in derived.records}
+        return len({id_ for id_, _ in recorded.items() ^ new_keys.items()})
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Record the derived documents of a source; return how many were changed or deleted.
 
         Documents that are no longer derived from the source are withheld from searches immediately.
         """
-        wanted = {record.document_id: record for record in derived.records}
+        new_records = {record.document_id: record for record in derived.records}
         with self._database.begin_tenant(ref) as connection:
             record_keys = _read_record_keys(connection, ref, derived.source)
             changed = [
-                record for id_, record in wanted.items() if record_keys.get(id_) != record.key
+                record for id_, record in new_records.items() if record_keys.get(id_) != record.key
             ]
-            obsolete = sorted(record_keys.keys() - wanted.keys())
+            obsolete = sorted(record_keys.keys() - new_records.keys())
             _put_records(connection, ref, changed)
             _delete_records(connection, ref, obsolete)
             _set_derivation(connection, ref, derived)
@@ -281,8 +281,8 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
     for batch in batched(document_ids, _BATCH_RECORDS):
         ids = list(batch)
         table = source_records.c
-        wanted = table.tenant == ref.id, matches_any(table.document_id, ids)
-        connection.execute(delete(source_records).where(*wanted))
+        conditions = table.tenant == ref.id, matches_any(table.document_id, ids)
+        connection.execute(delete(source_records).where(*conditions))
         connection.execute(build_deletion_update(ref, ids))
         connection.execute(build_withholding_update(ref, ids))
 

@@ -60,9 +60,11 @@ def load_graph(
     """
     with database.snapshot() as connection:
         state, rows = _read_documents(connection, key)
-        wanted = {row[-1] for row in rows}
-        segments, texts = ((), {}) if former is None else _choose_segments(former, state, wanted)
-        missing = sorted(wanted - texts.keys())
+        current_keys = {row[-1] for row in rows}
+        segments, texts = (
+            ((), {}) if former is None else _choose_segments(former, state, current_keys)
+        )
+        missing = sorted(current_keys - texts.keys())
         if missing:
             room = most_bytes - sum(segment.bytes for segment in segments)
             next_text = segments[-1].first + segments[-1].count if segments else 0
@@ -94,7 +96,7 @@ def _read_documents(
 
 
 def _choose_segments(
-    former: Graph, state: RelationState, wanted: set[str]
+    former: Graph, state: RelationState, current_keys: set[str]
 ) -> tuple[tuple[Segment, ...], dict[str, int]]:
     """Return the segments to reuse, and the numbers of the wanted texts in them.
 
@@ -103,7 +105,7 @@ def _choose_segments(
     """
     if former.state.rows != state.rows or not former.segments:
         return (), {}
-    texts = {key: number for key, number in former.texts.items() if key in wanted}
+    texts = {key: number for key, number in former.texts.items() if key in current_keys}
     segments = former.segments
     if len(segments) >= _MAX_SEGMENTS:
         segments = segments[:1]

@@ -138,12 +138,12 @@ class RelationState:
 _TENANT = bindparam("tenant", type_=Text)
 
 
-def _sum_changes(total: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
+def _sum_changes(total: ColumnElement[Any], *conditions: ColumnElement[bool]) -> ColumnElement[Any]:
     """Return `total`, the sum of former changes, plus the random numbers of later changes."""
     former = select(total).where(relation_change_totals.c.tenant == _TENANT).scalar_subquery()
     since = (
         select(func.sum(relation_changes.c.nonce))
-        .where(relation_changes.c.tenant == _TENANT, *wanted)
+        .where(relation_changes.c.tenant == _TENANT, *conditions)
         .correlate_except(relation_changes)
         .scalar_subquery()
     )
@@ -192,8 +192,8 @@ class RelationRowTable(CatalogQueries):
     def count_symbols(self, tenant_id: str, generation: int) -> int:
         """Return the number of definitions in the distinct texts of a build."""
         texts = _select_texts(tenant_id, generation)
-        wanted = symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
-        query = select(func.count()).select_from(symbols).where(*wanted)
+        conditions = symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
+        query = select(func.count()).select_from(symbols).where(*conditions)
         return self._database.fetch_value(query) or 0
 
     def count_relations(self, tenant_id: str, generation: int) -> list[tuple[str, int, int]]:
@@ -230,16 +230,16 @@ class RelationRowTable(CatalogQueries):
         Rows have chunk_set_key, media_type, and the document_id of one document with the text.
         """
         index = document_index.c
-        wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
+        conditions = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
-            wanted.append(index.chunk_set_key < compared.end)
+            conditions.append(index.chunk_set_key < compared.end)
         text_columns = documents.c.media_type, documents.c.document_id
         first = (func.min(column).label(column.name) for column in text_columns)
         query = (
             select(index.chunk_set_key, *first)
             .select_from(document_index)
             .join(documents, is_same_document())
-            .where(*wanted)
+            .where(*conditions)
             .group_by(index.chunk_set_key)
             .order_by(index.chunk_set_key)
         )
@@ -250,8 +250,13 @@ class RelationRowTable(CatalogQueries):
         rows_by_key: dict[str, RecordedRows] = {}
         with self._database.begin() as connection:
             for table in _ROW_ITERATORS:
-                wanted = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
-                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(*wanted)
+                conditions = (
+                    table.c.tenant == tenant_id,
+                    matches_any(table.c.chunk_set_key, [*keys]),
+                )
+                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(
+                    *conditions
+                )
                 for key, *row in connection.execute(query):
                     rows_by_key.setdefault(key, set()).add((table.name, *map(_to_hashable, row)))
         return rows_by_key
@@ -286,8 +291,8 @@ class RelationRowTable(CatalogQueries):
                 connection.execute(select(counted))
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
                 index = document_index.c
-                wanted = index.tenant == ref.id, matches_any(index.chunk_set_key, keys)
-                indexed = select(index.chunk_set_key).where(*wanted).with_for_update(read=True)
+                conditions = index.tenant == ref.id, matches_any(index.chunk_set_key, keys)
+                indexed = select(index.chunk_set_key).where(*conditions).with_for_update(read=True)
                 indexed_keys = sorted(set(connection.scalars(indexed)))
                 record_relations(connection, ref, {key: relations[key] for key in indexed_keys})
 

@@ -113,7 +113,7 @@ def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[An
 
 
 def _select_rows_with_values(
-    columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
+    columns: _Columns, value: ColumnElement[str], parameter: str, *conditions: _Condition
 ) -> Subquery:
     """Return a query for rows with one of several values, joined to the versions of their texts.
 
@@ -127,7 +127,7 @@ def _select_rows_with_values(
     has_value = table.c.tenant == _TENANT, value == wanted_values.c.value
     rows = (
         select(*own, table.c.chunk_set_key)
-        .where(*has_value, *wanted)
+        .where(*has_value, *conditions)
         .offset(_OFFSET_ZERO)
         .lateral()
     )
@@ -138,7 +138,7 @@ def _select_rows_with_values(
 
 
 def _select_rows_of_documents(
-    columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition
+    columns: _Columns, table: FromClause, parameter: str, *conditions: _Condition
 ) -> Subquery:
     """Return a query for rows of a table that belong to documents with the URIs in `parameter`."""
     own, others = _split_by_table(columns, table)
@@ -148,7 +148,7 @@ def _select_rows_of_documents(
     )
     versions = at.offset(_OFFSET_ZERO).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
-    rows = select(*own).where(*of_text, *wanted).offset(_OFFSET_ZERO).lateral()
+    rows = select(*own).where(*of_text, *conditions).offset(_OFFSET_ZERO).lateral()
     joined = select(*_choose_columns(columns, rows, versions)).select_from(wanted_uris)
     return joined.join(versions, true()).join(rows, true()).subquery()
 
@@ -246,8 +246,10 @@ def _select_edges_at_nodes() -> tuple[Subquery, ...]:
     )
 
 
-def _select_matching_edges(parameter: str, wanted: _Condition) -> Subquery:
-    return _select_rows_of_documents(_EDGE_COLUMNS, edges, parameter, wanted, _has_requested_kind())
+def _select_matching_edges(parameter: str, condition: _Condition) -> Subquery:
+    return _select_rows_of_documents(
+        _EDGE_COLUMNS, edges, parameter, condition, _has_requested_kind()
+    )
 
 
 def _has_requested_kind() -> _Condition:
@@ -259,8 +261,8 @@ def _has_requested_kind() -> _Condition:
 
 
 def _select_by_type() -> Select[Any]:
-    wanted = _is_in_parameter(documents.c.source_type, "source_types")
-    return _select_versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
+    condition = _is_in_parameter(documents.c.source_type, "source_types")
+    return _select_versions(*_DOCUMENT_COLUMNS).where(condition).order_by(documents.c.uri)
 
 
 def _select_without_names() -> Select[Any]:
@@ -307,11 +309,11 @@ def _select_evidence() -> Select[Any]:
 
 
 def _select_name_uses() -> Select[Any]:
-    wanted = name_uses.c.numbers.op("&&")(
+    condition = name_uses.c.numbers.op("&&")(
         cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
     )
     # The numbers are those of one tenant's names: any other condition would use another index.
-    rows = select(name_uses).where(wanted).offset(_OFFSET_ZERO).subquery()
+    rows = select(name_uses).where(condition).offset(_OFFSET_ZERO).subquery()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
     versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_OFFSET_ZERO).lateral()
     wanted_names = _select_distinct("names")

@@ -289,8 +289,8 @@ class GraphRelations(RelationRows):
         target_names = [name for name in target_names if self._may_mean_one(name)]
 
         def find_kind_numbers(segment: Segment) -> frozenset[int]:
-            wanted = {*(only or segment.kinds)} - {*without}
-            return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted)
+            wanted_kinds = {*(only or segment.kinds)} - {*without}
+            return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted_kinds)
 
         cache = self._graph.edge_cache
         cut = False
@@ -417,13 +417,13 @@ class GraphRelations(RelationRows):
                         yield document.uri, positions[row], segment, row, document
 
     def _iter_edge_rows_inside(
-        self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
+        self, places: Iterable[tuple[str, str]], column: str, kinds: _Kinds
     ) -> Iterator[_Row]:
         """Yield the edges at names that are only valid within one document, given by its URI."""
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
-                edges, counts = segment.edges, wanted(segment)
+                edges, counts = segment.edges, kinds(segment)
                 name = segment.names.find_number(own)
                 names = edges.stated_of if column == "stated_of" else edges.target
                 for row in segment.edges_of.find_rows(document.text - segment.first):

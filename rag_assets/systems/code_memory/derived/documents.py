@@ -392,35 +392,37 @@ class _Handlers:
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
         """Return the candidates whose class, module or file the handler's name starts with."""
-        wanted = [part.lower().lstrip("_") for part in parts[:-1]]
+        owner_parts = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []
         for file, fact in candidates:
             owners = LAST_PARTS.split(fact.symbol.lower())[:-1]
-            if owners == wanted:
+            if owners == owner_parts:
                 return [(file, fact)]
-            if wanted[-1] in owners:
+            if owner_parts[-1] in owners:
                 close.append((file, fact))
-                if owners[-len(wanted) :] == wanted:
+                if owners[-len(owner_parts) :] == owner_parts:
                     suffix.append((file, fact))
         if close:
             return suffix or close
-        shared = [_count_shared_parts(wanted, file.path) for file, _ in candidates]
+        shared = [_count_shared_parts(owner_parts, file.path) for file, _ in candidates]
         most = max(shared, default=0)
         in_path = [c for c, count in zip(candidates, shared, strict=True) if most and count == most]
         return in_path or ([] if parts[-2][:1].isupper() else [*candidates])
 
 
-def _count_shared_parts(wanted: Sequence[str], path: str) -> int:
+def _count_shared_parts(name_parts: Sequence[str], path: str) -> int:
     """Return how many parts of a name, from its end, a path contains in the same order."""
     *folders, stem = posixpath.splitext(path.lower())[0].split("/")
     places = [*folders, *stem.split("."), fold_name(re.sub(r"[.-]", "", stem))]
-    places = places if fold_name(wanted[-1]) == places[-1] else places[:-1]
-    if fold_name(wanted[-1]) == places[-1]:
+    places = places if fold_name(name_parts[-1]) == places[-1] else places[:-1]
+    if fold_name(name_parts[-1]) == places[-1]:
         return 1
-    if wanted[-1] not in places:
+    if name_parts[-1] not in places:
         return 0
-    ends = zip(reversed(wanted), reversed(places[: places.index(wanted[-1]) + 1]), strict=False)
+    ends = zip(
+        reversed(name_parts), reversed(places[: places.index(name_parts[-1]) + 1]), strict=False
+    )
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
@@ -501,10 +503,10 @@ def _find_model_node(file: File, fact: Fact, model: str) -> str:
 
 
 def _build_path_template(path: str) -> str:
-    shown = "/" + _HOST.sub("", path).strip("/")
+    template = "/" + _HOST.sub("", path).strip("/")
     for pattern, by in _PARAMETERS:
-        shown = pattern.sub(by, shown)
-    return " ".join(shown.split())
+        template = pattern.sub(by, template)
+    return " ".join(template.split())
 
 
 _NOWHERE = Fact("", 0, 0)

@@ -144,8 +144,8 @@ def _build_statement(
 def format_route_name(route: LaravelRoute) -> str:
     """Return the name of a route's node without the node prefix: `GET /invoices/{invoice}`."""
     methods = tuple(method for method in route.methods if method != "HEAD") or route.methods
-    shown = "ANY" if len(route.methods) >= _METHOD_COUNT_OF_ANY else "|".join(methods)
-    return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
+    shown_methods = "ANY" if len(route.methods) >= _METHOD_COUNT_OF_ANY else "|".join(methods)
+    return f"{shown_methods} {route.domain}/{route.uri.lstrip('/')}"
 
 
 class _RouteDocumentBuilder:

@@ -277,8 +277,10 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
     inner = file.find_call(value)
     if inner is None or inner.values["name"] not in rule.named_by:
         return ""
-    stated = find_argument(inner, "name|0")
-    return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
+    name_argument = find_argument(inner, "name|0")
+    return (
+        f"name:{name_argument[1]}" if name_argument is not None and name_argument[0] == "s" else ""
+    )
 
 
 def _find_method(
@@ -431,7 +433,7 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
     if len(same) > _MAX_NAMESAKES:
         return ()
     if len(same) > 1:
-        wanted = _split_words(
+        words = _split_words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
         # An owner is the innermost class or module, and the file.
@@ -439,7 +441,7 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
             " ".join([*LAST_PARTS.split(fact.symbol)[:-1][-1:], file.path.rpartition("/")[2]])
             for file, fact in same
         )
-        counts = (len(wanted & _split_words(owner)) for owner in owners)
+        counts = (len(words & _split_words(owner)) for owner in owners)
         scored = [*zip(counts, same, strict=True)]
         best = max(score for score, _ in scored)
         same = [
@@ -459,8 +461,10 @@ def _build_document(
     method, path = operation.values["method"], operation.values["path"]
     place = file.path, operation.line_start, operation.line_end, operation.evidence
     targets = [qualify_defined_name(fact.symbol, owner.path) for owner, fact in handlers]
-    stated = [DerivedStatement("routes_to", "", target, "convention", *place) for target in targets]
-    stated.append(
+    statements = [
+        DerivedStatement("routes_to", "", target, "convention", *place) for target in targets
+    ]
+    statements.append(
         DerivedStatement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
     )
     lines = (
@@ -471,4 +475,4 @@ def _build_document(
         *(f"handler: {target}" for target in targets),
     )
     keys = list_described_route_keys((method,), path, _get_id(operation))
-    return DerivedDocument("route", ROUTE + operation.symbol, keys, lines, tuple(stated))
+    return DerivedDocument("route", ROUTE + operation.symbol, keys, lines, tuple(statements))

@@ -385,9 +385,11 @@ class _Definitions:
         return nodes
 
     def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
-        wanted = [owner, name] if owner else [name]
+        name_parts = [owner, name] if owner else [name]
         matching = [
-            fact for fact in self._facts[path] if _list_parts(fact.symbol)[-len(wanted) :] == wanted
+            fact
+            for fact in self._facts[path]
+            if _list_parts(fact.symbol)[-len(name_parts) :] == name_parts
         ]
         return matching[0] if len(matching) == 1 else None
 

@@ -182,16 +182,16 @@ def _keep_relevant_statements(
             and get_last_part(str(fact.values["value"][1])) != name
         ):
             kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
-    todo = [fact for fact in statements if fact.kind == CALL and id(fact) in kept]
-    maker_starts = sorted(fact.start for fact in todo if fact.values["name"] in words.makers)
-    while todo:
-        values = todo.pop().values
+    pending = [fact for fact in statements if fact.kind == CALL and id(fact) in kept]
+    maker_starts = sorted(fact.start for fact in pending if fact.values["name"] in words.makers)
+    while pending:
+        values = pending.pop().values
         named_values = values.get("named", {}).values()
         for value in (values.get("on", ["?"]), *values["arguments"], *named_values):
             call = by_place.get((value[1], value[2])) if value[0] == "c" else None
             if call is not None and id(call) not in kept:
                 kept.add(id(call))
-                todo.append(call)
+                pending.append(call)
     for fact in statements:
         if fact.kind == FUNCTION and bisect_left(maker_starts, fact.start) < bisect_left(
             maker_starts, fact.end
@@ -221,8 +221,10 @@ def _complete_routes(
         values = {k: value for k, value in fact.values.items() if k not in {BODY, NAME_AT}}
         is_route = fact.values["name"] in words.routes
         if is_route and name_at is not None:
-            shown = " ".join(text[name_at : min(fact.end, name_at + _MAX_SHOWN_CHARACTERS)].split())
-            values[PLACE] = [text.count("\n", fact.start, name_at), shown]
+            shown_text = " ".join(
+                text[name_at : min(fact.end, name_at + _MAX_SHOWN_CHARACTERS)].split()
+            )
+            values[PLACE] = [text.count("\n", fact.start, name_at), shown_text]
         if is_route and body is not None:
             within = calls[bisect_right(starts, body) : bisect_left(starts, fact.end)]
             on = (call.values.get("on", ["?"]) for call in within)
@@ -283,9 +285,9 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
     if fact.kind == CLASS:
         return True
     if fact.kind in {CALL, ANNOTATION}:
-        stated = (*values["arguments"], *values.get("named", {}).values())
+        argument_values = (*values["arguments"], *values.get("named", {}).values())
         return name in words.called or any(
-            _is_relevant_value(value, words, router_variables) for value in stated
+            _is_relevant_value(value, words, router_variables) for value in argument_values
         )
     if fact.kind == FUNCTION:
         types = (p for parameter in values["parameters"] for p in parameter)

@@ -170,22 +170,22 @@ class RepositoryFiles:
 
     def resolve_text(self, file: File, value: Sequence[Any], at: int) -> str | None:
         """Return the string that a value evaluates to; None if it is only known at run time."""
-        todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
+        pending: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
         for _ in range(_MAX_STEPS_OF_TEXT):
-            if not todo:
+            if not pending:
                 return "".join(parts)[:_MAX_TEXT_CHARACTERS]
-            here, value_part, place = todo.pop()
+            here, value_part, place = pending.pop()
             if value_part[0] == "s":
                 parts.append(str(value_part[1]))
             elif value_part[0] == "+":
-                todo += [(here, part, place) for part in reversed(value_part[1])]
+                pending += [(here, part, place) for part in reversed(value_part[1])]
             elif value_part[0] == "l" and len(value_part[1]) == 1:
-                todo.append((here, value_part[1][0], place))
+                pending.append((here, value_part[1][0], place))
             elif value_part[0] == "n" and (
                 known := self._find_value_of_name(here, str(value_part[1]), place)
             ):
-                todo.append(known)
+                pending.append(known)
             else:
                 return None
         return None
@@ -229,24 +229,24 @@ class RepositoryFiles:
             name: the whole name, including the object of an attribute: `orders.bp`.
         """
         definitions: dict[tuple[str, str], tuple[File, str]] = {}
-        todo = [(file, name, 0)]
+        pending = [(file, name, 0)]
         seen: set[tuple[str, str]] = set()
-        while todo and len(definitions) < _MAX_STEPS:
-            here, written, depth = todo.pop()
-            if (here.path, written) in seen:
+        while pending and len(definitions) < _MAX_STEPS:
+            here, written_name, depth = pending.pop()
+            if (here.path, written_name) in seen:
                 continue
-            seen.add((here.path, written))
-            first, _, rest = written.partition(".")
+            seen.add((here.path, written_name))
+            first, _, rest = written_name.partition(".")
             assignment = here.find_assignment(first)
             is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
             if first not in here.modules_by_name or is_own:
-                last = get_last_part(written)
+                last = get_last_part(written_name)
                 is_known = here.find_assignment(last) is not None
                 holder = here if is_known else self._find_in_package(here, last)
                 definitions.setdefault((holder.path, last), (holder, last))
             elif depth < _MAX_STEPS:
                 last = get_last_part(rest)
-                todo += [
+                pending += [
                     (target, n, depth + 1) for target, n in self._find_exports(here, first, last)
                 ]
         return [*definitions.values()]

@@ -390,10 +390,14 @@ class RouterPaths:
                 value = find_argument(call, router)
                 if value is None or value[0] not in {"n", "c"}:
                     continue
-                stated = find_argument(call, prefix) if prefix else None
+                prefix_argument = find_argument(call, prefix) if prefix else None
                 path: str | None = ""
-                if stated is not None and stated != value and stated[0] in "sn+?":
-                    path = self._repository.resolve_text(file, stated, call.start)
+                if (
+                    prefix_argument is not None
+                    and prefix_argument != value
+                    and prefix_argument[0] in "sn+?"
+                ):
+                    path = self._repository.resolve_text(file, prefix_argument, call.start)
                 keys = self._list_mount_keys(file, value)
                 if (
                     path is None
@@ -436,8 +440,10 @@ class RouterPaths:
 
         rated = [(rate(*candidate), candidate) for candidate in candidates]
         best = max(rating for rating, _ in rated)
-        chosen = [candidate for rating, candidate in rated if rating == best and any(rating)]
-        return chosen[0] if len(chosen) == 1 else None
+        best_candidates = [
+            candidate for rating, candidate in rated if rating == best and any(rating)
+        ]
+        return best_candidates[0] if len(best_candidates) == 1 else None
 
     def _list_factories(self, name: str, language: str) -> list[tuple[File, Fact]]:
         """Return the functions with a name that create a router."""

@@ -159,8 +159,8 @@ class RouteReader:
             place: the route's file, the fact that states it, and the offset of its handler.
         """
         file, fact, at = place
-        rows, shown = fact.values.get(PLACE, (0, fact.evidence))
-        fact = replace(fact, line_start=fact.line_start + rows, evidence=shown)
+        rows, evidence = fact.values.get(PLACE, (0, fact.evidence))
+        fact = replace(fact, line_start=fact.line_start + rows, evidence=evidence)
         return FrameworkRoute(
             methods, path[:_MAX_PATH_CHARACTERS], handler, file, fact, self.framework.name, at
         )
@@ -240,8 +240,8 @@ class RouteReader:
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
             path, resources = find_argument(fact, routes.path), self._resources
-            stated = str(path[-1]) if path else ""
-            return "" if resources is None else resources.get_action_in_block(file, fact, stated)
+            last_part = str(path[-1]) if path else ""
+            return "" if resources is None else resources.get_action_in_block(file, fact, last_part)
         if value is not None and value[0] in "l+" and value[1]:
             value = _read_handler_in_list(value[1])
         if value is None or value[0] not in {"n", "s", "c"}:
@@ -289,12 +289,12 @@ class RouteReader:
         if value is not None and value[0] == "l" and value[1]:
             value = value[1][-1]
         names: list[str] = []
-        todo = [value] if value is not None and value[0] == "c" else []
+        pending = [value] if value is not None and value[0] == "c" else []
         for _ in range(_MAX_WRAPPERS):
-            call = file.find_call(todo.pop()) if todo else None
+            call = file.find_call(pending.pop()) if pending else None
             parts = [*call.values["arguments"], call.values.get("on", ["?"])] if call else []
             names += [str(part[1]) if part[0] == "n" else "" for part in parts if part[0] in "nf"]
-            todo += [part for part in parts if part[0] == "c"]
+            pending += [part for part in parts if part[0] == "c"]
         return tuple(dict.fromkeys(names))
 
     def _iter_chained_methods(

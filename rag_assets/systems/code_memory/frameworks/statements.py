@@ -103,10 +103,10 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     if tree.gave_up or len(tree.text) > _MAX_TEXT_CHARACTERS:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     facts: list[Fact] = []
-    todo: list[_Visit] = [(tree.root, 0, None, "")]
+    pending: list[_Visit] = [(tree.root, 0, None, "")]
     reader = _StatementReader(tree, language)
-    while todo:
-        node, depth, annotated, parent = todo.pop()
+    while pending:
+        node, depth, annotated, parent = pending.pop()
         kind = node.type
         if kind in _STATEMENT_NODES:
             facts += reader.read(node, annotated, parent)
@@ -118,9 +118,9 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
             continue
         children = node.named_children
         if kind in _ANNOTATED or any(child.type in _BEFORE_DEFINITIONS for child in children):
-            todo.extend(_visit_children(node, children, depth, annotated))
+            pending.extend(_visit_children(node, children, depth, annotated))
         else:
-            todo.extend((child, depth + 1, None, kind) for child in reversed(children))
+            pending.extend((child, depth + 1, None, kind) for child in reversed(children))
     return facts, ""
 
 
@@ -502,14 +502,14 @@ class _StatementReader:
         A model of Prisma has the base `model`.
         """
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
-        written = "".join(
+        bases_text = "".join(
             self.tree.get_node_text(clause)[:_MAX_VALUE_CHARACTERS] + "," for clause in clauses
         )
         if node.type == "type_spec":
-            written = self._list_embedded_types(node)
+            bases_text = self._list_embedded_types(node)
         elif node.type == "model_block":
-            written = "model"
-        words = re.split(r"[,\s()]+|(?<!:):(?!:)", written)
+            bases_text = "model"
+        words = re.split(r"[,\s()]+|(?<!:):(?!:)", bases_text)
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 
@@ -529,10 +529,10 @@ class _StatementReader:
     def _list_type_arguments(self, node: Node) -> list[str]:
         """Return the first type argument of each base: `Order` for `Configuration<Order>`."""
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
-        written = " ".join(
+        written_types = " ".join(
             self.tree.get_node_text(clause)[:_MAX_VALUE_CHARACTERS] for clause in clauses
         )
-        return re.findall(r"<\s*([A-Za-z_][\w.]*)", written)[:4] if clauses else []
+        return re.findall(r"<\s*([A-Za-z_][\w.]*)", written_types)[:4] if clauses else []
 
     def _list_embedded_types(self, node: Node) -> str:
         """Return the types embedded in a Go struct, joined by commas.

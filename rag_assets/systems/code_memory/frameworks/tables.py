@@ -151,10 +151,10 @@ class TableReader:
             around = file.find_enclosing(file.classes, call.start) if value is not None else []
             if not around or not {*around[-1].values["bases"]} & {*tables.configurations}:
                 continue
-            written = around[-1].values.get("type_arguments", ("",))[0]
-            class_ = self._resolve_class(file, get_last_part(written))
+            entity_type = around[-1].values.get("type_arguments", ("",))[0]
+            class_ = self._resolve_class(file, get_last_part(entity_type))
             if value is not None and value[0] == "s":
-                self._configured_names.add(get_last_part(written))
+                self._configured_names.add(get_last_part(entity_type))
                 place = file, call, str(around[-1].values["name"])
                 if class_ is not None:
                     place = class_.file, class_.fact, class_.name
@@ -194,13 +194,13 @@ class TableReader:
             or {a.values["name"] for a in marks} & {*tables.annotations}
             or (class_.fact.values["bases"] and key in self._created_classes)
         )
-        stated = _find_assignment(class_, tables.field)
-        is_text = stated is not None and stated.values["value"][0] == "s"
-        if stated is not None and is_text and (is_model or not tables.bases):
-            name = stated.values["value"][1].strip('"')
-            return name, MappedClass(class_.file, stated, class_.name, True)
+        table_assignment = _find_assignment(class_, tables.field)
+        is_text = table_assignment is not None and table_assignment.values["value"][0] == "s"
+        if table_assignment is not None and is_text and (is_model or not tables.bases):
+            name = table_assignment.values["value"][1].strip('"')
+            return name, MappedClass(class_.file, table_assignment, class_.name, True)
         is_abstract = _is_true(_find_assignment(class_, tables.abstract))
-        if not is_model or is_abstract or (stated is not None and not is_text):
+        if not is_model or is_abstract or (table_assignment is not None and not is_text):
             return None
         if tables.shared == "*" or _is_true(_find_assignment(class_, tables.shared)):
             for parent in lineage[1:]:
@@ -270,16 +270,16 @@ class TableReader:
             names: regular expression of the names of the ancestors to follow; "" for all.
         """
         lineage = {class_.place: class_}
-        todo = [class_]
-        while todo and len(lineage) < _MAX_ANCESTORS:
-            here = todo.pop(0)
+        pending = [class_]
+        while pending and len(lineage) < _MAX_ANCESTORS:
+            here = pending.pop(0)
             for base in here.fact.values["bases"]:
                 parent = self._resolve_class(here.file, base)
                 if parent is None or not re.search(names, parent.name):
                     continue
                 if parent.place not in lineage:
                     lineage[parent.place] = parent
-                    todo.append(parent)
+                    pending.append(parent)
         return [*lineage.values()]
 
     @cached_property
@@ -307,9 +307,9 @@ class TableReader:
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
         places = [other.path for other in self._repository.find_modules(file, owner)]
-        stated = [class_ for class_ in known if class_.file.path in places]
-        if stated or not places:
-            return stated[0] if stated else None
+        stated_classes = [class_ for class_ in known if class_.file.path in places]
+        if stated_classes or not places:
+            return stated_classes[0] if stated_classes else None
         # A package may re-export the definitions of its modules.
         folders = tuple(f"{posixpath.dirname(path)}/" for path in places if "__init__" in path)
         passed = [class_ for class_ in known if class_.file.path.startswith(folders)]
@@ -420,11 +420,11 @@ class TableReader:
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
             pattern = find_pattern(kind, columns.calls)
-            shown = columns.calls[pattern] if pattern else ""
+            column_pattern = columns.calls[pattern] if pattern else ""
             stated = find_argument(call, columns.stated) if columns.stated else None
             stated_name = str(stated[1]) if stated is not None and stated[0] == "s" else ""
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
-            for column_name in shown.replace("{name}", name).split():
+            for column_name in column_pattern.replace("{name}", name).split():
                 place_of_column = refers_to, class_.file, value, flags[1]
                 yield (
                     name,
@@ -622,9 +622,9 @@ def _find_assignment(class_: ClassStatement, name: str) -> Fact | None:
     holder = class_.fact if is_own else _find_inner_class(class_, inner)
     if not name or holder is None:
         return None
-    wanted = name if inner == "self" else last
+    wanted_name = name if inner == "self" else last
     values = (v for v in class_.file.values if holder.start <= v.start < holder.end)
-    return next((v for v in values if v.values["name"] == wanted), None)
+    return next((v for v in values if v.values["name"] == wanted_name), None)
 
 
 def _find_inner_class(class_: ClassStatement, name: str) -> Fact | None:

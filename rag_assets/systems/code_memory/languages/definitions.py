@@ -136,10 +136,10 @@ class _FileWalk:
 
     def run(self) -> _FileWalk:
         """Walk the whole tree, and return this object with the results."""
-        todo: list[Node | BindingScope] = [self._tree.root]
+        pending: list[Node | BindingScope] = [self._tree.root]
         broken = 0  # The byte after the last part that could not be parsed.
-        while todo:
-            node = todo.pop()
+        while pending:
+            node = pending.pop()
             if isinstance(node, BindingScope):
                 self._scopes.pop()
                 continue
@@ -148,12 +148,12 @@ class _FileWalk:
                 self.errors = (self.errors[0] + 1, self.errors[1] + broken - node.start_byte)
             scope = self._enter_scope(node)
             if scope is not None:
-                todo.append(scope)
+                pending.append(scope)
             self._read_node(node)
             children = node.named_children
             if node.type in self._grammar.lists:
                 self.cuts.extend(self._iter_statement_ends(children))
-            todo.extend(reversed(children))
+            pending.extend(reversed(children))
         self.cuts = sorted(set(self.cuts))
         return self
 
@@ -218,8 +218,8 @@ class _FileWalk:
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
-        for written in self._parents.get(self._scopes[-1].type, ()):
-            above = self.resolve(written)
+        for parent_name in self._parents.get(self._scopes[-1].type, ()):
+            above = self.resolve(parent_name)
             if above.name:
                 yield ResolvedName(f"{above.name}{grammar.separator}{chain[1]}", above.module)
 
@@ -272,8 +272,8 @@ class _FileWalk:
         """Return whether a scope around this position binds a name, even to an unknown target."""
         return any(name in scope.names for scope in self._scopes)
 
-    def _bind_to_type(self, written: str) -> Binding | None:
-        name = self._grammar.get_type_name(written)
+    def _bind_to_type(self, written_type: str) -> Binding | None:
+        name = self._grammar.get_type_name(written_type)
         if not name:
             return None
         head = name.split(self._grammar.separator, 1)[0]

@@ -147,17 +147,17 @@ class Go(LanguageGrammar):
 
     def _define_values(self, node: Node) -> Iterator[CodeDefinition]:
         what = node.type.removesuffix("_declaration")
-        todo = list(reversed(node.named_children))
-        while todo:
-            spec = todo.pop()
+        pending = list(reversed(node.named_children))
+        while pending:
+            spec = pending.pop()
             if spec.type == "var_spec_list":
-                todo += reversed(spec.named_children)
+                pending += reversed(spec.named_children)
             elif spec.type in _SPECS:
                 for child in takewhile(lambda node: node.type == "identifier", spec.named_children):
                     name = self.tree.get_node_text(child)
-                    symbol, shown = self._qualify(name), name[:1].isupper()
+                    symbol, is_exported = self._qualify(name), name[:1].isupper()
                     yield CodeDefinition(
-                        node, symbol, "definition", what, None, False, shown, shown
+                        node, symbol, "definition", what, None, False, is_exported, is_exported
                     )
 
     def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
@@ -182,10 +182,10 @@ class Go(LanguageGrammar):
     def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type in {"var_spec", "parameter_declaration"}:
-            written = self.tree.get_field_text(node, "type")[:_MAX_TYPE_CHARACTERS]
+            written_type = self.tree.get_field_text(node, "type")[:_MAX_TYPE_CHARACTERS]
             for child in node.named_children:
                 if child.type == "identifier":
-                    yield self.tree.get_node_text(child), written
+                    yield self.tree.get_node_text(child), written_type
         elif node.type in {"short_var_declaration", "range_clause"}:
             names, values = list_field_children(node, "left"), list_field_children(node, "right")
             types = [self._read_created_type(value) for value in values]
@@ -219,9 +219,9 @@ class Go(LanguageGrammar):
         """Return the name of a type, qualified by the file's package."""
         return name if _PREDECLARED.fullmatch(name) else self._qualify(name)
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type, without `*`; "" for built-in literals."""
-        match = _TYPE.match(written)
+        match = _TYPE.match(written_type)
         return "" if match is None or match[1] in _LITERAL else match[1]
 
 

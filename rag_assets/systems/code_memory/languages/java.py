@@ -172,11 +172,11 @@ class Java(LanguageGrammar):
             elif type_ is None and child.type.endswith(("type", "type_identifier")):
                 type_ = child
         own = node.child_by_field_name("name")
-        written = self.tree.get_short_text(type_)
+        written_type = self.tree.get_short_text(type_)
         if node.type == "spread_parameter":
-            written += "..."
+            written_type += "..."
         for name in names if own is None else [own]:
-            yield self.tree.get_node_text(name), written
+            yield self.tree.get_node_text(name), written_type
 
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
@@ -239,9 +239,9 @@ class Java(LanguageGrammar):
         """Return whether a name is written like a type: capitalized, but not all capitals."""
         return name[:1].isupper() and not name.isupper()
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" for primitive types, arrays and varargs."""
-        match = _TYPE.match(written)
-        if match is None or match[1] in _PRIMITIVE or written.endswith(("]", "...")):
+        match = _TYPE.match(written_type)
+        if match is None or match[1] in _PRIMITIVE or written_type.endswith(("]", "...")):
             return ""
         return match[1]

@@ -445,11 +445,11 @@ class Jsx(LanguageGrammar):
             return None
         return self.get_name_chain(node.child_by_field_name("function"))
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" for arrays, and for unions of several types."""
-        parts = [part for part in written.split("|") if part.strip() not in _EMPTY_TYPES]
+        parts = [part for part in written_type.split("|") if part.strip() not in _EMPTY_TYPES]
         match = _TYPE.match(parts[0]) if len(parts) == 1 else None
-        if match is None or written.rstrip().endswith("]"):
+        if match is None or written_type.rstrip().endswith("]"):
             return ""
         return match[1]
 

@@ -53,19 +53,19 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
 
 def iter_pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
     """Yield the names that a pattern binds."""
-    todo = [pattern]
-    while todo:
-        node = todo.pop()
+    pending = [pattern]
+    while pending:
+        node = pending.pop()
         if node.type in _NAMES:
             yield tree.get_node_text(node)
         elif node.type == "pair_pattern":
             value = node.child_by_field_name("value")
-            todo += [] if value is None else [value]
+            pending += [] if value is None else [value]
         elif node.type in {"assignment_pattern", "object_assignment_pattern"}:
             left_side = node.child_by_field_name("left")
-            todo += [] if left_side is None else [left_side]
+            pending += [] if left_side is None else [left_side]
         else:
-            todo += reversed(node.named_children)
+            pending += reversed(node.named_children)
 
 
 def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
@@ -450,10 +450,10 @@ class RequestFinder:
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
     def _find_request_method(self, options: Node | None) -> str:
-        stated = _find_option_value(self._tree, options, "method")
-        if stated is None:
+        method_option = _find_option_value(self._tree, options, "method")
+        if method_option is None:
             return "GET"
-        return get_string(self._tree, stated).upper()
+        return get_string(self._tree, method_option).upper()
 
     def _find_request_path(self, node: Node) -> str | None:
         """Return a request's path, with `{}` for computed parts; None without literal text."""
@@ -466,15 +466,15 @@ class RequestFinder:
 def _list_operands_of_sum(node: Node) -> list[Node]:
     """Return the operands of `a + b + c` in order; a node that is not a sum is its only operand."""
     operands: list[Node] = []
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         operator = at.child_by_field_name("operator")
         if at.type == "binary_expression" and operator is not None and operator.type == "+":
             sides = [at.child_by_field_name("right"), at.child_by_field_name("left")]
-            todo += [side for side in sides if side is not None]
+            pending += [side for side in sides if side is not None]
         elif at.type == "parenthesized_expression" and at.named_child_count == 1:
-            todo += at.named_children
+            pending += at.named_children
         else:
             operands.append(at)
     return operands

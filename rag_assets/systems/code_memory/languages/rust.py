@@ -180,15 +180,15 @@ class Rust(LanguageGrammar):
             )
 
     def _iter_imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
-        todo = [] if argument is None else [(argument, "")]
-        while todo:
-            node, before = todo.pop()
+        pending = [] if argument is None else [(argument, "")]
+        while pending:
+            node, before = pending.pop()
             if node.type in {"use_list", "scoped_use_list"}:
                 listed = node
                 if node.type == "scoped_use_list":
                     before = _join_path(before, self._get_path(node.child_by_field_name("path")))
                     listed = node.child_by_field_name("list") or node
-                todo += [(child, before) for child in reversed(listed.named_children)]
+                pending += [(child, before) for child in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
                 path = _join_path(before, self._get_path(node.child_by_field_name("path")))
                 yield path, self.tree.get_field_text(node, "alias")
@@ -208,8 +208,8 @@ class Rust(LanguageGrammar):
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
-                written = self.tree.get_field_text(node, "type")[:_MAX_TYPE_CHARACTERS]
-                yield self.tree.get_node_text(pattern), written
+                written_type = self.tree.get_field_text(node, "type")[:_MAX_TYPE_CHARACTERS]
+                yield self.tree.get_node_text(pattern), written_type
         elif node.type == "closure_parameters":
             for child in node.named_children:
                 if child.type == "identifier":
@@ -232,9 +232,9 @@ class Rust(LanguageGrammar):
         """Return whether a name is `crate` or `super`, or is capitalized like a type."""
         return name in {"crate", "super"} or (name[:1].isupper() and len(name) > 1)
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" if it has none."""
-        match = _TYPE.match(written)
+        match = _TYPE.match(written_type)
         return "" if match is None else match[1]
 
 

@@ -68,8 +68,8 @@ class _StatementScanner:
             elif token.lastgroup == "word":
                 if routine is None:
                     _, head = _find_statement_head(text, start, at)
-                    shown = text[head : min(at, head + _MAX_HEAD_CHARACTERS)]
-                    routine = _ROUTINE.match(shown) is not None
+                    head_text = text[head : min(at, head + _MAX_HEAD_CHARACTERS)]
+                    routine = _ROUTINE.match(head_text) is not None
                 depth += self._get_depth_change(word, at) if routine else 0
             else:
                 at = self._find_end_of_literal(token[0], token.start(), at)

@@ -253,9 +253,9 @@ class Swift(LanguageGrammar):
         """Return whether a name is capitalized like a type."""
         return name[:1].isupper()
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" for function types and for types joined by `&`."""
-        match = _TYPE.match(written)
-        if match is None or "->" in written or "&" in written:
+        match = _TYPE.match(written_type)
+        if match is None or "->" in written_type or "&" in written_type:
             return ""
         return match[1]

@@ -59,22 +59,22 @@ def add_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     Args:
         reading: the units and facts that were read without the query.
     """
-    shown = [definition for definition in tags.definitions if not definition.is_local]
-    if not shown or any(unit.symbol for unit in reading.units):
+    shown_definitions = [definition for definition in tags.definitions if not definition.is_local]
+    if not shown_definitions or any(unit.symbol for unit in reading.units):
         return reading
-    facts = [*map(_build_declaration_fact, shown), *_iter_supertype_facts(text, tags)]
-    units = cover_text(text, [*_iter_units_of_definitions(text, shown)], ())
+    facts = [*map(_build_declaration_fact, shown_definitions), *_iter_supertype_facts(text, tags)]
+    units = cover_text(text, [*_iter_units_of_definitions(text, shown_definitions)], ())
     return replace(reading, units=units).add_facts(facts)
 
 
-def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
+def _iter_units_of_definitions(text: str, definitions: Sequence[TagDefinition]) -> Iterator[Unit]:
     """Yield a unit for each definition; the unit of a type ends where its first member starts."""
-    starts = [_find_start_with_comment(text, definition.start) for definition in shown]
+    starts = [_find_start_with_comment(text, definition.start) for definition in definitions]
     at = 0
-    for index, definition in enumerate(shown):
+    for index, definition in enumerate(definitions):
         start = max(starts[index], at)
-        after = starts[index + 1] if index + 1 < len(shown) else len(text)
-        holds = index + 1 < len(shown) and shown[index + 1].start < definition.end
+        after = starts[index + 1] if index + 1 < len(definitions) else len(text)
+        holds = index + 1 < len(definitions) and definitions[index + 1].start < definition.end
         end = start + len(text[start : min(definition.end, after)].rstrip())
         end = _find_closing_end(text, end, after)
         if end <= start:

@@ -331,12 +331,12 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
 
 def _is_shapeless(root: Node) -> bool:
     """Return whether a tree with errors is too wide or too deep to be queried."""
-    todo = [(root, 0)] if root.has_error else []
-    while todo:
-        node, depth = todo.pop()
+    pending = [(root, 0)] if root.has_error else []
+    while pending:
+        node, depth = pending.pop()
         if node.child_count > _MAX_CHILDREN or depth > _MAX_DEPTH:
             return True
-        todo += ((child, depth + 1) for child in node.children if child.has_error)
+        pending += ((child, depth + 1) for child in node.children if child.has_error)
     return False
 
 
@@ -404,13 +404,13 @@ def _find_definitions_in_errors(
 def _list_large_errors(tree: SyntaxTree) -> list[tuple[int, int]]:
     """Return the places of the outermost errors that span several lines."""
     errors: list[tuple[int, int]] = []
-    todo = [tree.root]
-    while todo:
-        node = todo.pop()
+    pending = [tree.root]
+    while pending:
+        node = pending.pop()
         if node.type == "ERROR" and node.end_point.row - node.start_point.row >= _MIN_ERROR_LINES:
             errors.append((tree.start(node), tree.end(node)))
         elif node.has_error:
-            todo += reversed(node.children)
+            pending += reversed(node.children)
     return errors
 
 
@@ -441,9 +441,9 @@ def _get_last_line_number(node: Node) -> int:
     return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
 
 
-def _normalize_name(written: str, language: TagLanguage) -> str:
+def _normalize_name(written_name: str, language: TagLanguage) -> str:
     """Return a name with `::` between its parts; "" if the text is not a name."""
-    name = "".join(written.split()).strip("\"':`")
+    name = "".join(written_name.split()).strip("\"':`")
     if language.separators:
         marks = "|".join(map(re.escape, ("::", *language.separators)))
         name = "::".join(part for part in re.split(marks, name) if part) or name
@@ -468,10 +468,10 @@ def _read_references(
             yield tree.start(name_node), TagReference(reference_kind, name, line, receiver)
     if reference_kind == "import" and not captures.get("name"):
         start = tree.start(node)
-        written = tree.text[start : min(tree.end(node), start + _MAX_IMPORT_CHARACTERS)]
-        for match in re.finditer(r"[\w-]*\w", written):
+        import_text = tree.text[start : min(tree.end(node), start + _MAX_IMPORT_CHARACTERS)]
+        for match in re.finditer(r"[\w-]*\w", import_text):
             if len(match[0]) > 1 and match[0] not in _IMPORT_WORDS:
-                line = node.start_point.row + 1 + written.count("\n", 0, match.start())
+                line = node.start_point.row + 1 + import_text.count("\n", 0, match.start())
                 yield start + match.start(), TagReference(reference_kind, match[0], line)
 
 
@@ -493,16 +493,16 @@ def _get_end_of_text(tree: SyntaxTree, node: Node) -> str:
     return tree.text[max(tree.start(node), end - _MAX_RECEIVER_CHARACTERS) : end]
 
 
-def _get_receiver_name(written: str) -> str:
+def _get_receiver_name(receiver: str) -> str:
     """Return the last name in an expression: `AccessTokens` for `store.AccessTokens()`."""
-    plain = written
+    plain = receiver
     for _ in range(5):
         shorter = _BRACKETS.sub("", plain)
         if shorter == plain:
             break
         plain = shorter
     plain = _INSTANCE_CALL.sub("", plain)
-    match = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
+    match = _LAST_NAME.search(plain) or _LAST_NAME.search(receiver)
     if match is None:
         return ""
     return "self" if match[1] in _SELF else match[1][:_MAX_NAME_CHARACTERS]

@@ -150,16 +150,16 @@ class SyntaxTree:
     def _nodes_by_type(self) -> dict[str, _NodesOfType]:
         """Return the named nodes by type; cached because walking the tree is slow."""
         by_type: dict[str, _NodesOfType] = {}
-        todo = [self.root]
+        pending = [self.root]
         position = 0
-        while todo:
-            node = todo.pop()
+        while pending:
+            node = pending.pop()
             alike = by_type.get(node.type) or by_type.setdefault(node.type, _NodesOfType())
             alike.positions.append(position)
             alike.starts.append(node.start_byte)
             alike.nodes.append(node)
             position += 1
-            todo.extend(reversed(node.named_children))
+            pending.extend(reversed(node.named_children))
         return by_type
 
 
@@ -175,12 +175,12 @@ def get_syntax_tree(text: str, module: str, function: str = "language") -> Synta
 
 def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
     """Yield a node and all nodes within it, in order, but no children of nodes of types `into`."""
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         yield at
         if into is None or at is node or at.type not in into:
-            todo.extend(reversed(at.children))
+            pending.extend(reversed(at.children))
 
 
 def is_comment(node: Node) -> bool:

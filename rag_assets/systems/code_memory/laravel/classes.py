@@ -70,14 +70,14 @@ class Inheritance:
 
         Ancestors may form a circle, and may come from packages.
         """
-        seen, todo = {owner}, [owner]
-        while todo:
-            name = todo.pop()
+        seen, pending = {owner}, [owner]
+        while pending:
+            name = pending.pop()
             yield name
             above = dict.fromkeys(self._above.get(name, ()))
             following = [ancestor for ancestor in above if ancestor not in seen]
             seen.update(following)
-            todo += reversed(following)
+            pending += reversed(following)
 
     def find_method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a class's method; None if no class in the repository has it."""
@@ -248,11 +248,11 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
 
 
 def _iter_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
-    seen, todo = {name}, [name]
-    while todo:
-        class_ = classes.get(todo.pop())
+    seen, pending = {name}, [name]
+    while pending:
+        class_ = classes.get(pending.pop())
         for above in class_.above if class_ is not None else ():
             if above not in seen:
                 seen.add(above)
                 yield above
-                todo.append(above)
+                pending.append(above)

@@ -71,17 +71,17 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     # The first argument of `authorizeForUser` is the user whose abilities are checked.
     skipped = int(call.name.lower() == "authorizeforuser")
     first, second = call.get_argument(skipped), call.get_argument(skipped + 1)
-    stated = source.read_value(first)
+    first_value = source.read_value(first)
     is_subject = first is not None and first.type == "variable_name"
-    is_class = isinstance(stated, str) and "\\" in stated
+    is_class = isinstance(first_value, str) and "\\" in first_value
     is_only_subject = second is None and (is_subject or is_class)
-    subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
+    subject, first_value = (first, "") if is_only_subject else (_get_subject(second), first_value)
     subject_value = source.read_value(subject)
     model = subject_value if isinstance(subject_value, str) else ""
     variable = source.tree.get_node_text(subject)
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
-    for ability in stated if isinstance(stated, list) else [stated]:
+    for ability in first_value if isinstance(first_value, list) else [first_value]:
         if isinstance(ability, str):
             values: dict[str, Any] = {"ability": ability, "model": model}
             if variable.startswith("$"):
@@ -399,13 +399,13 @@ def resolve_middleware(
 
 
 def _iter_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    todo, seen = [name], set[str]()
-    while todo:
-        entry = todo.pop()
+    pending, seen = [name], set[str]()
+    while pending:
+        entry = pending.pop()
         if entry in seen:
             continue
         seen.add(entry)
         if "\\" in entry:
             yield entry
         else:
-            todo += reversed(entries.get(entry, ()))
+            pending += reversed(entries.get(entry, ()))

@@ -306,15 +306,15 @@ class FollowedStatements:
         """Return an action and the methods of its class that it calls, directly or indirectly."""
         owner = action.rpartition("::")[0]
         ancestors = {*self._inheritance.iter_ancestors(owner)}
-        methods, todo = {action: None}, [action]
-        while todo and len(methods) < _MAX_METHODS:
-            for call in self._inheritance.iter_called_methods(todo.pop()):
+        methods, pending = {action: None}, [action]
+        while pending and len(methods) < _MAX_METHODS:
+            for call in self._inheritance.iter_called_methods(pending.pop()):
                 call_owner, _, name = call.rpartition("::")
                 is_own = call_owner in ancestors
                 method = self._inheritance.find_method(owner, name) if is_own else None
                 if method is not None and method.symbol not in methods:
                     methods[method.symbol] = None
-                    todo.append(method.symbol)
+                    pending.append(method.symbol)
         return [*methods]
 
     def _iter_relations_of_method(self, method: str) -> Iterator[InferredRelation]:

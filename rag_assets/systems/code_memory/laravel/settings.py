@@ -71,9 +71,9 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
 
 
 def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator[tuple[str, Any]]:
-    todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
-    while todo:
-        prefix, array_at, depth = todo.popleft()
+    pending: deque[tuple[str, Node, int]] = deque([("", array, 0)])
+    while pending:
+        prefix, array_at, depth = pending.popleft()
         for key, value in iter_elements(array_at):
             name = source.read_value(key) if key is not None else None
             if not isinstance(name, str):
@@ -84,7 +84,7 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
             is_array = value.type == "array_creation_expression"
             if is_array and any(inner is not None for inner, _ in iter_elements(value)):
                 if depth < _MAX_DEPTH:
-                    todo.append((f"{prefix}{name}.", value, depth + 1))
+                    pending.append((f"{prefix}{name}.", value, depth + 1))
                 continue
             is_class = value.type == "class_constant_access_expression" and (
                 source.tree.get_node_text(value).endswith("::class")

@@ -246,13 +246,13 @@ def _iter_policy_statements(source: PhpSource, call: Call) -> Iterator[_Statemen
 
 
 def _iter_dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    todo = [argument.value for argument in call.arguments[:1]]
-    if todo and todo[0].type in _OBJECTS:
-        yield "dispatches_of", {SUBJECT: todo[0]}
-    while todo:
-        node = todo.pop()
+    pending = [argument.value for argument in call.arguments[:1]]
+    if pending and pending[0].type in _OBJECTS:
+        yield "dispatches_of", {SUBJECT: pending[0]}
+    while pending:
+        node = pending.pop()
         if node.type != "object_creation_expression":
-            todo += reversed(node.named_children)
+            pending += reversed(node.named_children)
         # Arguments of a dispatched object's constructor are not dispatched themselves.
         elif name := get_class_of_creation(source, node):
             yield "dispatches", {"name": name}

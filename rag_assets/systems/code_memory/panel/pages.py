@@ -73,11 +73,11 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
     distinct = {node.name: node for node in walk.nodes}
     for node in distinct.values():
         columns.setdefault(steps.get(node.name, 0), []).append(node)
-    shown = {step: nodes[:_MAX_COLUMN_BOXES] for step, nodes in columns.items()}
-    tallest = max((len(nodes) for nodes in shown.values()), default=0)
-    lowest = min(shown, default=0)
+    shown_columns = {step: nodes[:_MAX_COLUMN_BOXES] for step, nodes in columns.items()}
+    tallest = max((len(nodes) for nodes in shown_columns.values()), default=0)
+    lowest = min(shown_columns, default=0)
     boxes: dict[str, PictureBox] = {}
-    for step, nodes in shown.items():
+    for step, nodes in shown_columns.items():
         top = (tallest - len(nodes)) * _ROW_PIXELS // 2 + _MARGIN_PIXELS
         for row, node in enumerate(nodes):
             facts = node.source_type.replace("_", " "), kinds.get(node.name)
@@ -94,7 +94,7 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
     return Picture(
         boxes=tuple(boxes.values()),
         lines=tuple(_draw_lines(walk, boxes)),
-        width=(max(shown, default=0) - lowest) * _COLUMN_PIXELS
+        width=(max(shown_columns, default=0) - lowest) * _COLUMN_PIXELS
         + _BOX_PIXELS[0]
         + 2 * _MARGIN_PIXELS,
         height=max(1, tallest) * _ROW_PIXELS + _MARGIN_PIXELS,

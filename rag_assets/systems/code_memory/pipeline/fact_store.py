@@ -168,13 +168,13 @@ def _find_differing_relations(
     """Return the correct relations of texts whose recorded rows differ, by chunk_set_key."""
     lost = ctx.lake.find_missing_chunk_sets(media_types)
     readable = {key: media_type for key, media_type in media_types.items() if key not in lost}
-    stated = build_relations_of_texts(ctx, readable)
-    wanted = build_rows(ctx.ref, stated)
+    expected_relations = build_relations_of_texts(ctx, readable)
+    expected_rows = build_rows(ctx.ref, expected_relations)
     recorded = get_code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
     return {
-        key: stated.get(key, Relations((), ()))
+        key: expected_relations.get(key, Relations((), ()))
         for key in readable
-        if wanted.get(key) != recorded.get(key)
+        if expected_rows.get(key) != recorded.get(key)
     }
 
 
@@ -345,13 +345,13 @@ def _read_references(
         if document.document_id in texts
     ]
     by_path = {parse_path(document.uri): document for document in documents}
-    wanted = {path for index in read for path in index.locate_files(by_path)}
-    texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
+    wanted_paths = {path for index in read for path in index.locate_files(by_path)}
+    texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted_paths])
     sources = {
         path: SourceFile(
             referring.uri, files[referring.document_id].facts, parsed.text, bool(parsed.masked)
         )
-        for path in sorted(wanted)
+        for path in sorted(wanted_paths)
         if (parsed := texts.get((referring := by_path[path]).document_id)) is not None
     }
     return find_exact_references(read, sources)

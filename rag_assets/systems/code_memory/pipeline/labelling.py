@@ -203,9 +203,9 @@ def find_changed_labels(
     for (path, symbol), kind in find_source_types(list(files.values())).items():
         by_path.setdefault(path, {})[symbol] = kind
     return {
-        document.document_id: wanted
+        document.document_id: wanted_kinds
         for document in documents
-        if (wanted := by_path.get(parse_path(document.uri), {})) != document.kinds
+        if (wanted_kinds := by_path.get(parse_path(document.uri), {})) != document.kinds
     }
 
 

@@ -205,10 +205,10 @@ def _iter_edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
 
 
 def _build_edge(fact: Fact, kind: str, source: str, target: str) -> Edge:
-    shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
+    declaration = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
     lines = fact.line_start, fact.line_end
     how: How = "convention" if kind in _CONVENTION_KINDS else "stated"
-    return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, shown or fact.evidence)
+    return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, declaration or fact.evidence)
 
 
 def _build_ability(fact: Fact) -> Symbol:

@@ -146,8 +146,8 @@ def _name_relation(edge: FoundEdge, target: Node) -> str:
 def _is_model_policy(source: str, target: Node) -> bool:
     """Return whether a definition belongs to the class that is by convention a model's policy."""
     owner, model = source.partition("::")[0], target.name
-    short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
-    return target.source_type == "model" and short == f"{wanted}Policy"
+    short, model_name = (name.rpartition("\\")[2] for name in (owner, model))
+    return target.source_type == "model" and short == f"{model_name}Policy"
 
 
 @lru_cache(_MAX_CACHED_NODES)

@@ -175,7 +175,7 @@ def find_question_names(
     names_in_options = [name for name in (route_name, controller_class, table) if name]
     in_question, rest = _read_question(query)
     words = [_remove_plural(word.lower()) for token in rest for word in _WORD.findall(token)]
-    wanted = {kind for word in words for kind in _TYPES_BY_WORD.get(word, ())}
+    wanted_types = {kind for word in words for kind in _TYPES_BY_WORD.get(word, ())}
     names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MAX_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
     plain = not any(
@@ -185,7 +185,9 @@ def find_question_names(
     is_bare = bool(in_question) and not rest
     # The only word of a bare question may be an ordinary word.
     relational = bool(names_in_options) or any(map(_NAME.fullmatch, names)) or not is_bare
-    return QuestionNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
+    return QuestionNames(
+        names, frozenset(wanted_types), bool(names) and plain and relational, is_bare
+    )
 
 
 def _read_question(query: str) -> tuple[list[str], list[str]]:
@@ -303,17 +305,17 @@ class QuestionKinds(NamedTuple):
 
 def find_question_kinds(query: str) -> QuestionKinds:
     """Return the kinds of definitions that a question asks for, and its topic."""
-    wanted: set[str] = set()
+    wanted_types: set[str] = set()
     topic: list[str] = []
     for token in _KIND_TOKEN.findall(query):
         types_of_words = [_find_requested_types(word.lower()) for word in _WORD.findall(token)]
-        wanted.update(*(types for types in types_of_words if types is not None))
+        wanted_types.update(*(types for types in types_of_words if types is not None))
         if any(types is None for types in types_of_words) or not types_of_words:
             topic.append(token)
             if _COMPOUND.fullmatch(token):
                 topic.append(re.sub("[.-]", "", token))
     is_about_tests = _TEST.search(query) is not None
-    return QuestionKinds(frozenset(wanted), is_about_tests, " ".join(topic) or query)
+    return QuestionKinds(frozenset(wanted_types), is_about_tests, " ".join(topic) or query)
 
 
 def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:

@@ -202,10 +202,10 @@ class Neighbourhoods:
             nodes: the nodes with these keys.
         """
         files = {key: file for file, key in find_defining_files(keys, nodes).items()}
-        wanted = [(key, files.get(key)) for key in keys]
+        nodes_with_files = [(key, files.get(key)) for key in keys]
         cached = self._cache
-        known = {key: cached[key] for key in wanted if key in cached}
-        missing = [key for key in wanted if key not in known]
+        known = {key: cached[key] for key in nodes_with_files if key in cached}
+        missing = [key for key in nodes_with_files if key not in known]
         if missing:
             fresh = _read_neighbourhoods(view, missing, nodes)
             known |= fresh
@@ -251,10 +251,10 @@ _CountKey: TypeAlias = tuple[bool, _RelationName, int]
 
 
 def _read_neighbourhoods(
-    view: RelationView, wanted: Sequence[_NodeAndFile], nodes: Mapping[NodeKey, Node]
+    view: RelationView, nodes_with_files: Sequence[_NodeAndFile], nodes: Mapping[NodeKey, Node]
 ) -> dict[_NodeAndFile, Neighbourhood]:
-    edges_at: dict[NodeKey, list[_EdgeAtNode]] = {key: [] for key, _ in wanted}
-    files = {file: key for key, file in wanted if file is not None}
+    edges_at: dict[NodeKey, list[_EdgeAtNode]] = {key: [] for key, _ in nodes_with_files}
+    files = {file: key for key, file in nodes_with_files if file is not None}
     names = dict.fromkeys(name for _, name in (*edges_at, *files))
     found_edges = view.find_edges_of_names(
         [*names],
@@ -263,11 +263,11 @@ def _read_neighbourhoods(
         without=WEAK_RELATIONS,
         most=_MAX_EDGES,
     )
-    if found_edges.cut and len(wanted) > 1:
+    if found_edges.cut and len(nodes_with_files) > 1:
         # The edges of one node leave no room for the edges of the others.
-        half = len(wanted) // 2
-        return _read_neighbourhoods(view, wanted[:half], nodes) | _read_neighbourhoods(
-            view, wanted[half:], nodes
+        half = len(nodes_with_files) // 2
+        return _read_neighbourhoods(view, nodes_with_files[:half], nodes) | _read_neighbourhoods(
+            view, nodes_with_files[half:], nodes
         )
     for edge in found_edges.edges:
         ends = (edge.source, get_stating_node(edge)), (edge.source, edge.target)
@@ -286,7 +286,7 @@ def _read_neighbourhoods(
         node_and_file: _build_neighbourhood(
             edges_at[node_and_file[0]], known, is_cut=found_edges.cut
         )
-        for node_and_file in wanted
+        for node_and_file in nodes_with_files
     }
 
 

@@ -168,12 +168,12 @@ def find_uses_of_nodes(
     """
     sought = [sought_target for node in nodes if (sought_target := _build_target(node)) is not None]
     targets = sought[:MAX_TARGETS]
-    wanted = dict.fromkeys(target.name for target in targets)
-    if not wanted:
+    target_names = dict.fromkeys(target.name for target in targets)
+    if not target_names:
         return FoundUses()
     others = dict.fromkeys(name for target in targets for name in (target.owner, target.stem))
-    other_names = [name for name in others if name and name not in wanted]
-    rows, is_cut = view.find_name_uses([*wanted], other_names, MAX_ROWS)
+    other_names = [name for name in others if name and name not in target_names]
+    rows, is_cut = view.find_name_uses([*target_names], other_names, MAX_ROWS)
     uses = _UseResolver(view, targets, _group_by_file(rows), stated).resolve()
     return replace(uses, omitted=uses.omitted + len(sought) - len(targets) + int(is_cut))
 
@@ -312,8 +312,8 @@ class _UseResolver:
         """Return whether the receiver is the class, or a variable named only after it."""
         if not place.receiver or place.receiver == target.owner:
             return bool(place.receiver)
-        wanted = fold_name(place.receiver)
-        if place.kind != "call" or not wanted or wanted != fold_name(target.owner):
+        receiver_name = fold_name(place.receiver)
+        if place.kind != "call" or not receiver_name or receiver_name != fold_name(target.owner):
             return False
         key = file.row.source, target.family, target.name
         if key not in self._owners:
@@ -321,7 +321,7 @@ class _UseResolver:
             of_name = self._owners[key] = defaultdict(set)
             for candidate in self._candidates[key]:
                 of_name[fold_name(_get_owner(candidate))].add(candidate)
-        return self._owners[key].get(wanted, set()) <= {target.node.name}
+        return self._owners[key].get(receiver_name, set()) <= {target.node.name}
 
     def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
         """Return whether a call has the same text as a known call in the same definition."""
@@ -329,8 +329,8 @@ class _UseResolver:
         if place.kind != "call" or not evidence:
             return False
         before = rf"\b{re.escape(place.receiver)}\W{{1,3}}" if place.receiver else "^"
-        written = re.compile(rf"{before}{re.escape(target.name)}\b")
-        return any(map(written.search, evidence))
+        written_use = re.compile(rf"{before}{re.escape(target.name)}\b")
+        return any(map(written_use.search, evidence))
 
     def _explain_bare_name(self, target: _Target, file: _FileUses) -> str:
         """Return why a name without receiver means this definition; "" if that is not certain."""

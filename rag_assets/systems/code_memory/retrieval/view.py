@@ -242,8 +242,8 @@ class RelationView:
                 if split_name(definition.name)[-len(parts) :] == parts
             ]
 
-        *_, last = written = split_name(name, folded=False)[-2:]
-        shorts = dict.fromkeys((".".join(written).lower(), last.lower(), parts[-1]))
+        *_, last = name_parts = split_name(name, folded=False)[-2:]
+        shorts = dict.fromkeys((".".join(name_parts).lower(), last.lower(), parts[-1]))
         definitions = filter_symbols(self.relations.find_by_short_name([*shorts]))
         if any(split_name(definition.name, folded=False)[-1] == last for definition in definitions):
             return definitions

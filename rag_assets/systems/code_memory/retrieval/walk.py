@@ -497,10 +497,10 @@ class _WalkState:
         edges = self._view.find_edges_of_nodes(nodes, self._nodes, direction, only=only)
         if edges.cut:
             self._why = f"more than {MAX_EDGES:,} relations at one follow_edges"
-        wanted = set(nodes)
+        node_keys = set(nodes)
         return [
             edge
             for edge in edges.edges
-            if (edge.source, get_stating_node(edge)) in wanted
-            or (edge.source, edge.target) in wanted
+            if (edge.source, get_stating_node(edge)) in node_keys
+            or (edge.source, edge.target) in node_keys
         ]

@@ -88,17 +88,17 @@ def read_json_entries(text: str) -> ReadEntries:
 
 def _replace_with_json(match: re.Match[str]) -> str:
     """Return a replacement of the same length that is valid JSON."""
-    written = match[0]
+    matched_text = match[0]
     match match.lastgroup:
         case "blank":
-            return " " * len(written)
+            return " " * len(matched_text)
         case "number":
-            return "1" * len(written)
+            return "1" * len(matched_text)
         case "key":
             return '"":'
-        case "string" if len(written) > 1 and not (written[0] == "'" != written[-1]):
-            return f'"{"x" * (len(written) - 2)}"'
-    return written
+        case "string" if len(matched_text) > 1 and not (matched_text[0] == "'" != matched_text[-1]):
+            return f'"{"x" * (len(matched_text) - 2)}"'
+    return matched_text
 
 
 def read_toml_entries(text: str) -> ReadEntries:
@@ -118,9 +118,9 @@ _ESCAPE: Final = re.compile(r"\\([\"\\/])")
 
 def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
     """Yield the entries of the tables, pairs and items in a JSON or TOML tree."""
-    todo: list[tuple[Node, Path]] = [(root, ())]
-    while todo:
-        node, path = todo.pop()
+    pending: list[tuple[Node, Path]] = [(root, ())]
+    while pending:
+        node, path = pending.pop()
         if len(path) >= MAX_DEPTH:
             continue
         if node.type == "ERROR":
@@ -131,14 +131,14 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
             if child.type in _TABLES:
                 table = _read_table(tree, child)
                 yield table
-                todo.append((child, table.path))
+                pending.append((child, table.path))
                 continue
             if child.type == "pair":
                 entry_path, value = _read_pair(tree, child, at)
             elif node.type == "array" and child.type not in {"comment", "ERROR"}:
                 entry_path, value = (*at, ITEM), child
             else:
-                todo.append((child, at))
+                pending.append((child, at))
                 continue
             if len(entry_path) > MAX_DEPTH:
                 continue
@@ -148,7 +148,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
             end = tree.end(child if value is None else value)
             yield SettingsEntry(entry_path, tree.start(child), end, scalar)
             if holds and value is not None:
-                todo.append((value, entry_path))
+                pending.append((value, entry_path))
 
 
 def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
@@ -455,9 +455,9 @@ class _YamlEventReader:
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index
-        written = self._text[start:end]
-        is_mended = written != self._masked[start:end]
+        written_text = self._text[start:end]
+        is_mended = written_text != self._masked[start:end]
         if isinstance(event, yaml.ScalarEvent) and not (self._is_masked or is_mended):
             return str(event.value)
-        properties = _PROPERTIES.match(written)
-        return unquote(written[properties.end() if properties else 0 :])
+        properties = _PROPERTIES.match(written_text)
+        return unquote(written_text[properties.end() if properties else 0 :])

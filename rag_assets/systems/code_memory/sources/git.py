@@ -425,8 +425,8 @@ def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
     """Return whether any later change of the file is certain to change its mtime."""
     if file.file_stat is None:
         return True
-    written = file.file_stat.st_mtime_ns
-    return written + RACY_NS <= listed_at_ns or written > listed_at_ns + FUTURE_NS
+    written_at_ns = file.file_stat.st_mtime_ns
+    return written_at_ns + RACY_NS <= listed_at_ns or written_at_ns > listed_at_ns + FUTURE_NS
 
 
 def _build(config: GitConfig, context: SourceContext) -> GitSource:

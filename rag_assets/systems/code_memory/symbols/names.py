@@ -296,8 +296,10 @@ def iter_route_spellings(written: str) -> Iterator[str]:
     free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MAX_FREE_PARTS:]
     for count in range(1, len(free) + 1):
         # The last parts of a path are most often parameters.
-        for chosen in combinations(reversed(free), count):
-            template = "/".join("{}" if at in chosen else part for at, part in enumerate(parts))
+        for replaced_positions in combinations(reversed(free), count):
+            template = "/".join(
+                "{}" if at in replaced_positions else part for at, part in enumerate(parts)
+            )
             yield f"{method} /{template}".lstrip()
 
 

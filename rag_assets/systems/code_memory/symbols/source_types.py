@@ -132,19 +132,19 @@ def is_data(path: str) -> bool:
     Data are fixtures, snapshots and translations, and structured files outside the root folder and
     configuration folders that are not named like a configuration file.
     """
-    shown = path[-_MAX_PATH_CHARACTERS:]
-    if _TRANSLATIONS.search(shown):
+    path_end = path[-_MAX_PATH_CHARACTERS:]
+    if _TRANSLATIONS.search(path_end):
         return True
-    if not _DATA.search(shown) or get_type_of_path(path) in {"config", "package"}:
+    if not _DATA.search(path_end) or get_type_of_path(path) in {"config", "package"}:
         return False
-    return _TEST_DATA.search(shown) is not None or _CONFIGURATION.search(shown) is None
+    return _TEST_DATA.search(path_end) is not None or _CONFIGURATION.search(path_end) is None
 
 
 @lru_cache(_MAX_PATHS)
 def get_type_of_path(path: str) -> SourceType:
     """Return the source type of a file by its path; "code" if the path matches no pattern."""
-    shown = path[-_MAX_PATH_CHARACTERS:]
-    return next((kind for pattern, kind in _RULES if pattern.search(shown)), "code")
+    path_end = path[-_MAX_PATH_CHARACTERS:]
+    return next((kind for pattern, kind in _RULES if pattern.search(path_end)), "code")
 
 
 Kinds: TypeAlias = Mapping[str, str]

@@ -63,7 +63,7 @@ async def show_patterns(visit: Visit) -> Response:
     filter_values = {
         name: value for name in _FILTERS if (value := parameters.get(name, "").strip())
     }
-    wanted = validate_fields(
+    pattern_filter = validate_fields(
         PatternFilter, {"order": "use"} | filter_values, hint="correct that field"
     )
     after = _parse_id(parameters["after"]) if parameters.get("after") else None
@@ -78,7 +78,7 @@ async def show_patterns(visit: Visit) -> Response:
         record,
         after=after,
         limit=_PAGE_PATTERNS + 1,
-        pattern_filter=wanted,
+        pattern_filter=pattern_filter,
     )
     patterns = await visit.read(page)
     last = patterns[_PAGE_PATTERNS - 1].id if len(patterns) > _PAGE_PATTERNS else None
@@ -88,7 +88,7 @@ async def show_patterns(visit: Visit) -> Response:
             item for item in patterns[:_PAGE_PATTERNS] if merging is None or item.id != merging.id
         ],
         following=None if last is None else urlencode(filter_values | {"after": str(last)}),
-        wanted=wanted,
+        wanted=pattern_filter,
         is_filtered=bool(filter_values.keys() - {"order", "merging"}),
         is_narrowed=bool(filter_values.keys() - {"order", "merging", "search"}),
         choices=await visit.read(partial(administration.list_filter_values, record)),

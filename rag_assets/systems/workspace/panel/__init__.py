@@ -115,7 +115,7 @@ async def reindex_documents(visit: Visit) -> Response:
     scope, id_ = visit.field("scope"), visit.field("id").strip()
     body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}
     try:
-        wanted = _REINDEX.validate_python(body)
+        reindex_request = _REINDEX.validate_python(body)
     except ValidationError:
         return await _render_overview(
             visit, record, problem="No page or database has this id.", code=_UNPROCESSABLE
@@ -126,7 +126,9 @@ async def reindex_documents(visit: Visit) -> Response:
             return visit.html("new_model.html", **status)
     catalog = visit.backend.catalog
     try:
-        done = await visit.write(lambda: request_reindex(catalog, record.id, wanted, visit.user))
+        done = await visit.write(
+            lambda: request_reindex(catalog, record.id, reindex_request, visit.user)
+        )
     except (UnknownDocument, InvalidRequest) as error:
         return await _render_overview(visit, record, problem=f"{error.advice}.", code=404)
     return visit.redirect(f"?again={done.documents}")
@@ -308,19 +310,21 @@ async def show_records(visit: Visit) -> Response:
     record = await open_workspace(visit)
     status, source_type = get_query_text(visit, "status"), get_query_text(visit, "type")
     after = tuple(get_query_text(visit, f"after_{name}") for name in _RECORD_KEY)
-    chosen = RecordFilter(
+    record_filter = RecordFilter(
         status=_parse_status(status),
         source_type=source_type if source_type in BODIES else None,
         page_uuid=get_query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
-    states = await visit.read(partial(_read_record_page, visit, record, chosen))
-    shown = states[:PAGE]
+    states = await visit.read(partial(_read_record_page, visit, record, record_filter))
+    shown_states = states[:PAGE]
     return visit.html(
         "records.html",
-        records=shown,
-        following=_build_next_parameters(chosen, shown[-1]) if len(states) > PAGE else None,
-        chosen=chosen,
+        records=shown_states,
+        following=_build_next_parameters(record_filter, shown_states[-1])
+        if len(states) > PAGE
+        else None,
+        chosen=record_filter,
         statuses=get_args(RecordStatus),
         types=tuple(type_ for type_ in BODIES if type_ != "block"),
         reason=describe_reason,
@@ -359,10 +363,12 @@ async def show_record(visit: Visit) -> Response:
 
 
 def _read_record_page(
-    visit: Visit, record: TenantRecord, chosen: RecordFilter
+    visit: Visit, record: TenantRecord, record_filter: RecordFilter
 ) -> list[RecordState]:
     tenant = Tenant.from_config(record.config)
-    return list_record_states(visit.backend.reader, tenant, visit.caller, chosen, limit=PAGE + 1)
+    return list_record_states(
+        visit.backend.reader, tenant, visit.caller, record_filter, limit=PAGE + 1
+    )
 
 
 def _find_records_source_and_scope(record: TenantRecord, name: str) -> tuple[str, str]:
@@ -379,11 +385,11 @@ def _find_records_source_and_scope(record: TenantRecord, name: str) -> tuple[str
     return source.name, source.scope or tenant.access.scope
 
 
-def _build_next_parameters(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
+def _build_next_parameters(record_filter: RecordFilter, last: RecordState) -> dict[str, Any]:
     next_parameters = {
-        "status": chosen.status,
-        "type": chosen.source_type,
-        "page": chosen.page_uuid,
+        "status": record_filter.status,
+        "type": record_filter.source_type,
+        "page": record_filter.page_uuid,
         "after_source": last.source,
         "after_type": last.source_type,
         "after_id": last.source_id,

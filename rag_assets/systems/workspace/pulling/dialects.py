@@ -215,9 +215,11 @@ class Statements:
 
         See select_rows() for the additional last column.
         """
-        wanted = [column for name in names for column in columns if column.name.lower() == name]
-        inner = f"SELECT {', '.join(map(self._quote_column, wanted))} FROM {self._pulled}"  # noqa: S608
-        return self._build_limited_select(wanted, inner, MAX_KEY_BYTES)
+        key_columns = [
+            column for name in names for column in columns if column.name.lower() == name
+        ]
+        inner = f"SELECT {', '.join(map(self._quote_column, key_columns))} FROM {self._pulled}"  # noqa: S608
+        return self._build_limited_select(key_columns, inner, MAX_KEY_BYTES)
 
     def select_all_rows(self, columns: Sequence[QueryColumn]) -> str:
         """Return the statement that selects all rows of a query that has no times.

@@ -198,8 +198,8 @@ def get_pulled_sources(tenant: Tenant, source_name: str | None = None) -> list[S
         UnknownSource: no source matches.
     """
     sql_sources = [source for source in tenant.sources if isinstance(source, SqlConfig)]
-    chosen = [source for source in sql_sources if source_name in {None, source.name}]
-    if not chosen:
+    chosen_sources = [source for source in sql_sources if source_name in {None, source.name}]
+    if not chosen_sources:
         which = (
             "no source of type sql"
             if source_name is None
@@ -210,7 +210,7 @@ def get_pulled_sources(tenant: Tenant, source_name: str | None = None) -> list[S
             hint="use one of its sources of type sql:"
             f" {', '.join(source.name for source in sql_sources) or 'none'}",
         )
-    return chosen
+    return chosen_sources
 
 
 def find_due_tenants(

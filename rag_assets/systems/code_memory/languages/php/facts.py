@@ -415,10 +415,10 @@ def _iter_array_facts(source: PhpSource, statement: Node, array: Node) -> Iterat
 
 
 def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
-    todo: list[tuple[Node, tuple[str, ...]]] = [(array, ())]
+    pending: list[tuple[Node, tuple[str, ...]]] = [(array, ())]
     count = 0
-    while todo:
-        node, above = todo.pop()
+    while pending:
+        node, above = pending.pop()
         for key, value in iter_elements(node):
             name = source.read_value(key)
             if not isinstance(name, str) or not name or count >= _MAX_SETTINGS:
@@ -427,7 +427,7 @@ def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str
             path = (*above, name)
             yield path, value
             if value.type == "array_creation_expression" and len(path) < _MAX_ARRAY_DEPTH:
-                todo.append((value, path))
+                pending.append((value, path))
 
 
 def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) -> bool:

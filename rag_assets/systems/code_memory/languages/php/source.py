@@ -327,8 +327,12 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
         return ""
     if node.type == "optional_type":
         return get_type(tree, get_first_child(node), scope)
-    written = tree.get_node_text(node).lstrip("?")
-    return written.lower() if written.lower() in BUILT_IN_TYPES else scope.resolve_class(written)
+    written_type = tree.get_node_text(node).lstrip("?")
+    return (
+        written_type.lower()
+        if written_type.lower() in BUILT_IN_TYPES
+        else scope.resolve_class(written_type)
+    )
 
 
 def _iter_classes_in_clause(
@@ -465,12 +469,12 @@ class PhpSource:
         def constant(owner: str, name: str) -> Value:
             class_ = next((class_ for class_ in self.classes if class_.name == owner), None)
             constants = () if class_ is None else class_.constants
-            stated = next((own for own in constants if own.name == name), None)
-            if stated is None or stated.value is None:
+            own_constant = next((own for own in constants if own.name == name), None)
+            if own_constant is None or own_constant.value is None:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
             plain = Constants(lambda written: self.resolve_class_name(written, near))
-            return compute_value(self.tree, stated.value, plain)
+            return compute_value(self.tree, own_constant.value, plain)
 
         return Constants(lambda written: self.resolve_class_name(written, near), constant)
 

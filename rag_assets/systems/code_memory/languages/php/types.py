@@ -251,5 +251,5 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
 def get_class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is known only at run time."""
     class_node = next((n for n in node.named_children if n.type in CLASS_NAME_NODES), None)
-    written = source.tree.get_node_text(class_node)
-    return source.resolve_class_name(written, node) if written else ""
+    written_class = source.tree.get_node_text(class_node)
+    return source.resolve_class_name(written_class, node) if written_class else ""

@@ -100,15 +100,15 @@ def iter_elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
 
 def is_static(value: Value) -> bool:
     """Return whether a value and all its elements are known without running the code."""
-    todo: list[Any] = [value]
-    while todo:
-        part = todo.pop()
+    pending: list[Any] = [value]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Computed):
             return False
         if isinstance(part, list):
-            todo += part
+            pending += part
         elif isinstance(part, dict):
-            todo += part.values()
+            pending += part.values()
     return True
 
 
@@ -303,8 +303,8 @@ class Chain:
 
     def find_call(self, *names: str) -> Call | None:
         """Return the first call with one of these names, ignoring case; None if there is none."""
-        wanted = {name.lower() for name in names}
-        return next((call for call in self.calls if call.name.lower() in wanted), None)
+        lowercase_names = {name.lower() for name in names}
+        return next((call for call in self.calls if call.name.lower() in lowercase_names), None)
 
 
 def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:

@@ -128,8 +128,8 @@ class _FactReader:
 
     def _iter_inherited_methods(self, around: _Around, call: Node) -> Iterator[str]:
         """Yield inherited methods that `self.method()` may call; none if the class defines it."""
-        written = get_dotted_name(self._tree, call.child_by_field_name("function"))
-        root, _, method = written.partition(".")
+        written_name = get_dotted_name(self._tree, call.child_by_field_name("function"))
+        root, _, method = written_name.partition(".")
         while around is not None and around.sort != "class":
             around = around.within
         if around is None or root not in _OWN_RECEIVERS or not method or "." in method:
@@ -172,13 +172,13 @@ class _FactReader:
         Such calls are routes in a list of routes, or operations in a migration.
         """
         rows = {statement.start_point[0]}
-        todo = [statement]
-        while todo:
-            node = todo.pop()
+        pending = [statement]
+        while pending:
+            node = pending.pop()
             if node.type == "call" and node.start_point[0] not in rows:
                 rows.add(node.start_point[0])
                 yield self._tree.build_fact("written", node, symbol, {})
-            todo.extend(reversed(node.named_children))
+            pending.extend(reversed(node.named_children))
 
     def _iter_defined_settings(self) -> Iterator[Fact]:
         seen: set[str] = set()
@@ -225,11 +225,11 @@ class _FactReader:
 
 
 def _iter_top_level_nodes(source: PythonSource) -> Iterator[Node]:
-    todo = [source.tree.root]
-    while todo:
-        node = todo.pop()
+    pending = [source.tree.root]
+    while pending:
+        node = pending.pop()
         yield node
-        todo.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)
+        pending.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)
 
 
 def _are_settings(reference: str) -> bool:
@@ -327,15 +327,15 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
 
 def _read_names_in_list(source: PythonSource, node: Node) -> list[str]:
     names: list[str] = []
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         parts = list_code_children(at)
         is_sum = at.type == "binary_operator" and source.tree.get_field_text(at, "operator") == "+"
         if at.type in _LISTS:
             names += [_get_string_value(source, part) for part in parts]
         elif is_sum or at.type == "parenthesized_expression":
-            todo += reversed(parts)
+            pending += reversed(parts)
         else:
             raise _ComputedError
     return names

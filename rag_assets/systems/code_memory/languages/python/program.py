@@ -261,18 +261,18 @@ class PythonProgram:
         """Return the names of a class and all its ancestors, nearest first."""
         ancestry: list[str] = []
         entered: set[str] = set()
-        todo = [(self.resolve_name(name), False)]
-        while todo and len(entered) < _MAX_ANCESTORS:
-            at, is_entered = todo.pop()
+        pending = [(self.resolve_name(name), False)]
+        while pending and len(entered) < _MAX_ANCESTORS:
+            at, is_entered = pending.pop()
             if is_entered:
                 ancestry.append(at)
             elif at not in entered:
                 entered.add(at)
-                todo.append((at, True))
+                pending.append((at, True))
                 # A shared ancestor comes after all its subclasses: reverse post-order.
-                todo.extend((base, False) for base in self._resolve_bases(at))
+                pending.extend((base, False) for base in self._resolve_bases(at))
         # Beyond _MAX_ANCESTORS, the classes entered last are left out.
-        return [*(at for at, is_entered in todo if is_entered), *reversed(ancestry)]
+        return [*(at for at, is_entered in pending if is_entered), *reversed(ancestry)]
 
     def iter_lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""

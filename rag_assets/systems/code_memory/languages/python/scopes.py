@@ -103,9 +103,9 @@ class Scopes:
         """Return the class of the object that `X()` or `super()` returns; "" for any other node."""
         if node is None or node.type != "call":
             return ""
-        written = get_dotted_name(self._source.tree, node.child_by_field_name("function"))
-        if written != "super":
-            return self._resolve_class(written, near) if written else ""
+        written_name = get_dotted_name(self._source.tree, node.child_by_field_name("function"))
+        if written_name != "super":
+            return self._resolve_class(written_name, near) if written_name else ""
         around = near
         while around is not None and around.sort != "class":
             around = around.within
@@ -120,12 +120,12 @@ class Scopes:
             if name:
                 yield self.find_reference(name, definition.within)
 
-    def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
+    def _resolve_class(self, written_name: str, near: PythonDefinition | None) -> str:
         """Return the reference of a class in this file, or of another name that looks like a class.
 
         Any other name yields "".
         """
-        name = self._resolve_name(written, near)
+        name = self._resolve_name(written_name, near)
         if name.startswith(":"):
             return name if name in self._own else ""
         last = name.rpartition(".")[2]
@@ -136,14 +136,14 @@ class Scopes:
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._unwrap_annotation(at)
-        written = get_dotted_name(self._source.tree, at)
+        written_name = get_dotted_name(self._source.tree, at)
         if at is not None and at.type == "string":
             text = self._source.tree.get_node_text(at).strip("\"'")
             is_dotted = len(text) < _MAX_ANNOTATION_CHARACTERS and all(
                 map(str.isidentifier, text.split("."))
             )
-            written = text if is_dotted else ""
-        return self._resolve_class(written, near) if written else ""
+            written_name = text if is_dotted else ""
+        return self._resolve_class(written_name, near) if written_name else ""
 
     def _unwrap_annotation(self, node: Node) -> Node | None:
         if node.type == "type":
@@ -226,25 +226,25 @@ class Scopes:
         value = node.child_by_field_name("right")
         kind = self._find_class_in_annotation(node.child_by_field_name("type"), near.within)
         if not kind and value is not None and value.type == "call":
-            written = get_dotted_name(self._source.tree, value.child_by_field_name("function"))
-            kind = self._resolve_class(written, near) if written else ""
+            written_name = get_dotted_name(self._source.tree, value.child_by_field_name("function"))
+            kind = self._resolve_class(written_name, near) if written_name else ""
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
 def iter_nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
     """Yield the nodes of a definition's body, without the nodes of nested definitions."""
-    todo = [] if definition.body is None else [definition.body]
-    while todo:
-        node = todo.pop()
+    pending = [] if definition.body is None else [definition.body]
+    while pending:
+        node = pending.pop()
         yield node
-        todo.extend(n for n in reversed(node.named_children) if n.type not in DEFINITIONS)
+        pending.extend(n for n in reversed(node.named_children) if n.type not in DEFINITIONS)
 
 
 def _iter_identifiers(node: Node) -> Iterator[Node]:
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         if at.type == "identifier":
             yield at
         elif at.type not in {"attribute", "subscript"}:
-            todo.extend(at.named_children)
+            pending.extend(at.named_children)

@@ -60,11 +60,11 @@ def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
         for name, alias in name_nodes:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
-    written = "".join(tree.get_field_text(statement, "module_name").split())
+    module_name = "".join(tree.get_field_text(statement, "module_name").split())
     if statement.type == "future_import_statement":
-        written = "__future__"
-    module = written.lstrip(".")
-    level, prefix = len(written) - len(module), f"{module}." if module else ""
+        module_name = "__future__"
+    module = module_name.lstrip(".")
+    level, prefix = len(module_name) - len(module), f"{module}." if module else ""
     for name, alias in name_nodes:
         yield PythonImport(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
@@ -227,19 +227,19 @@ class PythonSource:
             each simple statement or definition, and the kind of the outermost compound statement
             around it (`if`, `for`, `try` …); "" if absent.
         """
-        todo = [(child, "") for child in reversed((block or self.tree.root).named_children)]
-        while todo:
-            node, under = todo.pop()
+        pending = [(child, "") for child in reversed((block or self.tree.root).named_children)]
+        while pending:
+            node, under = pending.pop()
             if node.type in _COMPOUND or node.type in _PARTS:
                 inner = under or _COMPOUND.get(node.type, "")
-                todo.extend((child, inner) for child in reversed(node.named_children))
+                pending.extend((child, inner) for child in reversed(node.named_children))
             elif not is_comment(node) and (node.type in _STATEMENTS or node.type in DEFINITIONS):
                 yield node, under
 
     def _find_definitions(self) -> None:
-        todo: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
-        while todo:
-            node, around = todo.pop()
+        pending: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
+        while pending:
+            node, around = pending.pop()
             inner = around
             if node.type in DEFINITIONS:
                 inner = self._define(node, around)
@@ -247,7 +247,7 @@ class PythonSource:
                 imports = self.imports if around is None else around.imports
                 imports.extend(iter_imports(self.tree, node))
                 continue
-            todo.extend((child, inner) for child in reversed(node.named_children))
+            pending.extend((child, inner) for child in reversed(node.named_children))
 
     def _define(self, node: Node, around: PythonDefinition | None) -> PythonDefinition:
         name = self.tree.get_field_text(node, "name")

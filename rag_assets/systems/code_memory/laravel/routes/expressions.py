@@ -191,8 +191,8 @@ class Expressions:
         return owner if is_name else {"of": "constant", "class": owner, "name": name}
 
     def _read_name(self, node: Node) -> Json:
-        written = self._source.tree.get_node_text(node)
-        match written.upper():
+        written_name = self._source.tree.get_node_text(node)
+        match written_name.upper():
             case "__DIR__":
                 return {"of": "directory"}
             case "__FILE__":
@@ -201,7 +201,7 @@ class Expressions:
                 return self._source.find_scope(node).namespace
             case "DIRECTORY_SEPARATOR" | "\\DIRECTORY_SEPARATOR":
                 return "/"
-        return {"of": "constant", "class": "", "name": written.lstrip("\\")}
+        return {"of": "constant", "class": "", "name": written_name.lstrip("\\")}
 
     def _read_item(self, node: Node) -> Json:
         parts = list_code_children(node)
@@ -263,10 +263,10 @@ class Expressions:
         scope = call.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return {"root": self.read(scope)}
-        written = self._source.tree.get_node_text(scope)
-        if written.lower() in {"self", "static", "parent"}:
-            return {"class": written.lower()}
-        return {"class": self._source.resolve_class_name(written, call)}
+        written_scope = self._source.tree.get_node_text(scope)
+        if written_scope.lower() in {"self", "static", "parent"}:
+            return {"class": written_scope.lower()}
+        return {"class": self._source.resolve_class_name(written_scope, call)}
 
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUNNING_CALLS

@@ -241,15 +241,15 @@ def is_test(path: str) -> bool:
 
 def _iter_provider_names(value: Any) -> Iterator[str]:
     """Yield the strings in a statement that end in `Provider`, at any depth."""
-    todo: list[Any] = [value]
-    while todo:
-        item = todo.pop()
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
         if isinstance(item, str) and item.endswith("Provider"):
             yield item
         elif isinstance(item, Mapping):
-            todo += item.values()
+            pending += item.values()
         elif isinstance(item, list):
-            todo += item
+            pending += item
 
 
 def _count_shared_folders(first: str, second: str) -> int:

@@ -105,8 +105,8 @@ class RoutePositions:
         tree, name = self._source.tree, self._source.tree.get_field_text(node, "name")
         if node.type == "simple_parameter":
             # A variable named like a parameter with a router type is a router in the whole file.
-            written = tree.get_field_text(node, "type").lstrip("?")
-            if written and self._source.resolve_class_name(written, node) in ROUTER_TYPES:
+            written_type = tree.get_field_text(node, "type").lstrip("?")
+            if written_type and self._source.resolve_class_name(written_type, node) in ROUTER_TYPES:
                 self._routers.add(name)
             return False
         if node.type != "scoped_call_expression":
@@ -126,10 +126,10 @@ class RoutePositions:
         receiver = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
         is_short = receiver is not None and _get_node_size(receiver) <= _MAX_RECEIVER_CHARACTERS
-        written = self._source.tree.get_node_text(receiver) if is_short else ""
+        receiver_text = self._source.tree.get_node_text(receiver) if is_short else ""
         if name == "routes":
-            return written == "$this"
-        return written.replace('"', "'") in _ROUTERS or written in self._routers
+            return receiver_text == "$this"
+        return receiver_text.replace('"', "'") in _ROUTERS or receiver_text in self._routers
 
 
 def is_provider(class_like: ClassLike) -> bool:

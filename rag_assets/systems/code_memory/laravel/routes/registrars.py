@@ -135,10 +135,10 @@ def _add_route(
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
-        stated = list_values(arguments.get(0, "methods"))
-        is_computed = any(isinstance(method, Unknown) for method in stated)
+        stated_methods = list_values(arguments.get(0, "methods"))
+        is_computed = any(isinstance(method, Unknown) for method in stated_methods)
         missing = "the methods are computed" if is_computed else ""
-        methods = tuple(method for method in stated if isinstance(method, str))
+        methods = tuple(method for method in stated_methods if isinstance(method, str))
         position = 1
     machine.spend_steps(_ROUTE_STEPS)
     action = arguments.get(position + 1, "action")

@@ -102,10 +102,10 @@ def arrange_candidates(
         ),
         key=lambda weighed: (-weighed[0], weighed[1].candidate.id),
     )
-    chosen: list[Candidate] = []
+    chosen_candidates: list[Candidate] = []
     of_file: Counter[str] = Counter()
     of_kind: Counter[str] = Counter()
-    while unplaced and len(chosen) < count:
+    while unplaced and len(chosen_candidates) < count:
 
         def rate_variety(at: int) -> float:
             worth, rated_candidate = unplaced[at]
@@ -120,10 +120,10 @@ def arrange_candidates(
             )
 
         _, rated_candidate = unplaced.pop(max(range(len(unplaced)), key=rate_variety))
-        chosen.append(rated_candidate.candidate)
+        chosen_candidates.append(rated_candidate.candidate)
         of_file[rated_candidate.candidate.uri] += 1
         of_kind[rated_candidate.source_type] += 1
-    return [*chosen, *(rated_candidate.candidate for _, rated_candidate in unplaced)]
+    return [*chosen_candidates, *(rated_candidate.candidate for _, rated_candidate in unplaced)]
 
 
 def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:

@@ -251,10 +251,10 @@ class WalkStep(TrustedStep):
             flow, are_known = await run_sync(
                 partial(find_related_nodes, view, neighbourhoods, search.tenant, question)
             )
-            chosen = _select_answers(flow, question) if are_known else None
+            chosen_answers = _select_answers(flow, question) if are_known else None
             leading = await self._find_leading_candidates(*exact, progress)
             related = await find_place_entries(
-                self._services, progress, list_related_places(chosen or flow)
+                self._services, progress, list_related_places(chosen_answers or flow)
             )
             candidates = [*{candidate.id: candidate for candidate in (*leading, *related)}.values()]
         if not candidates:
@@ -264,7 +264,7 @@ class WalkStep(TrustedStep):
             # If the request sets a threshold, it applies to these hits too.
             ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
             paths=tuple(reached.path for reached in flow.nodes if len(reached.path) > 1),
-            alone=chosen is not None and request.mode is None and request.min_score is None,
+            alone=chosen_answers is not None and request.mode is None and request.min_score is None,
             leading=tuple(candidate.id for candidate in leading),
         )
         start = list_start_places(flow)
@@ -401,9 +401,12 @@ def _has_passage(found_symbol: FoundSymbol) -> bool:
 
 def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     """Return a sort key for the definitions that a name may mean, the best match first."""
-    written, defined = split_name(name, folded=False), split_name(found_symbol.name, folded=False)
+    written_parts, defined = (
+        split_name(name, folded=False),
+        split_name(found_symbol.name, folded=False),
+    )
     is_derived = found_symbol.role in _DERIVED_ROLES
-    is_other = defined[-len(written) :] != written
+    is_other = defined[-len(written_parts) :] != written_parts
     return (
         is_other,
         is_test(parse_path(found_symbol.uri)),

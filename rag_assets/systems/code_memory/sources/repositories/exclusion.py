@@ -315,7 +315,7 @@ def _is_set(value: AttributeValue) -> bool:
 _MIN_TRANSLATIONS: Final = 3
 """Minimum number of files that differ only in language for them to count as translations."""
 _MIN_TRANSLATIONS_ELSEWHERE: Final = 5
-"""The same minimum outside of folders of translations, without English and original texts."""
+"""Minimum number outside of translation folders if there is neither an English nor an original."""
 _MAX_LANGUAGE_PARTS: Final = 3
 """Number of parts at the end of a path that may be its language."""
 _CODE_WORDS: Final = (

@@ -61,10 +61,10 @@ class IndexEntry:
     inode: int
     size: int
 
-    def is_unchanged(self, file_stat: os.stat_result, written: tuple[int, int]) -> bool:
+    def is_unchanged(self, file_stat: os.stat_result, written_at: tuple[int, int]) -> bool:
         """Return whether a file with this metadata is unchanged since git last looked at it.
 
-        A file that is as new as the index, which was written at `written`, may have changed
+        A file that is as new as the index, which was written at `written_at`, may have changed
         unnoticed.
         """
         return (
@@ -73,7 +73,7 @@ class IndexEntry:
             and self.ctime == _split_time(file_stat.st_ctime_ns)
             and self.inode == file_stat.st_ino & _WORD_MASK
             and self.size == file_stat.st_size & _WORD_MASK
-            and self.mtime < written
+            and self.mtime < written_at
         )
 
 
@@ -103,19 +103,19 @@ def read_index(own: Path) -> GitIndex | None:
     try:
         # Take the time before reading: if the file is replaced now, fewer entries count as
         # unchanged.
-        written = _split_time((own / "index").lstat().st_mtime_ns)
+        written_at = _split_time((own / "index").lstat().st_mtime_ns)
     except FileNotFoundError:
         return None
     content = read_small(own, ["index"], _MAX_BYTES)
     if content is None:
         return None
     try:
-        return _parse_index(content, written)
+        return _parse_index(content, written_at)
     except (struct.error, IndexError, ValueError) as error:
         raise ListingFailed(f"the git index in {str(own)!r} is damaged", hint=_HINT) from error
 
 
-def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
+def _parse_index(content: bytes, written_at: tuple[int, int]) -> GitIndex | None:
     signature, version, count = struct.unpack_from(">4sII", content)
     if signature != b"DIRC" or version not in (2, 3, 4):
         raise ValueError
@@ -153,7 +153,7 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
                 inode=fields[5],
                 size=fields[9],
             )
-    return None if _is_split(content, at) else GitIndex(entries, written, tuple(skipped))
+    return None if _is_split(content, at) else GitIndex(entries, written_at, tuple(skipped))
 
 
 def _is_split(content: bytes, at: int) -> bool:
