@@ -267,7 +267,7 @@ def forget(
         )
     if not confirmed:
         raise ConfigurationError(
-            f"receipts would no longer name the {kind} at {address}",
+            f"receipts would no longer list the former {kind} at {address}",
             hint="destroy the data there first; to confirm: rag-assets installation forget"
             f" {kind} {address} --yes",
         )

@@ -107,7 +107,7 @@ class ClientSettings:
     def build_request_arguments(self, call: Call[Any]) -> dict[str, Any]:
         """Return the keyword arguments with which httpx2 sends a call."""
         request = call.with_defaults(self.tenant, self.project)
-        lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
+        content_type = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
         return {
             **_build_form(request.file),
             "content": request.content if request.lines is None else request.lines,
@@ -116,13 +116,20 @@ class ClientSettings:
             "params": {n: value for n, value in request.parameters.items() if value is not None},
             "json": request.body,
             "timeout": httpx2.Timeout(max(self.timeout, request.seconds), connect=_CONNECT_SECONDS),
-            "headers": {**lines, **request.headers, "Authorization": f"Bearer {self._get_token()}"},
+            "headers": {
+                **content_type,
+                **request.headers,
+                "Authorization": f"Bearer {self._get_token()}",
+            },
         }
 
     def _get_token(self) -> str:
         token = self.token if isinstance(self.token, str) else self.token()
         if not re.fullmatch(r"[\x21-\x7e]+", token):
-            raise ConfigurationError("the token is empty or contains invalid characters")
+            raise ConfigurationError(
+                "the token is empty or contains invalid characters",
+                hint="use a service token from `rag-assets tokens create`, or a JWT",
+            )
         return token
 
     def iter_pauses(self) -> Iterator[float | None]:

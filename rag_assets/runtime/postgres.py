@@ -271,19 +271,19 @@ class EmbeddedPostgres(EmbeddedServer):
         """Create the data in a temporary folder and then rename it; the data is never partial."""
         if account is not None:
             allow_execution(_get_program("postgres").parent.parent, account)
-        draft = self.directory / "data.new"
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True, mode=0o700)
+        new_data = self.directory / "data.new"
+        shutil.rmtree(new_data, ignore_errors=True)
+        new_data.mkdir(parents=True, mode=0o700)
         access = _Access(port=find_free_port(), password=secrets.token_urlsafe(24))
         with tempfile.NamedTemporaryFile("w", prefix="rag-assets-") as password:
             password.write(access.password)
             password.flush()
             if account is not None:
-                os.chown(draft, account.uid, account.gid)
+                os.chown(new_data, account.uid, account.gid)
                 os.chown(password.name, account.uid, account.gid)
-            _run_initdb(draft, Path(password.name), account)
+            _run_initdb(new_data, Path(password.name), account)
         self._save_access(access)
-        draft.rename(self._data)
+        new_data.rename(self._data)
 
     def _end_orphans(self) -> None:
         """Wait until the processes of a killed server have ended, and kill remaining processes."""

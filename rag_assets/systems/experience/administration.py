@@ -78,7 +78,7 @@ class Administration:
         self._clock = clock
 
     def compute_cutoff(self, record: TenantRecord) -> datetime | None:
-        """Return the time such that entries embedded before it are expired; None if none expire."""
+        """Return the time before which embedded entries are expired; None if none expire."""
         return compute_cutoff(Tenant.from_config(record.config), self._clock.now())
 
     def list_patterns(

@@ -247,7 +247,7 @@ def _list_calls_in_blocks(statements: Sequence[Fact], words: _NamesOfInterest) -
 def _list_owners(
     statements: Sequence[Fact], by_place: Mapping[tuple[int, int], Fact], words: _NamesOfInterest
 ) -> set[str]:
-    """Return the variables whose methods are handlers of routes, or return mounted routers.
+    """Return the variables whose methods handle routes or return mounted routers.
 
     They are `orders` in `router.get("/", orders.list)`, and `api` in `router.use(api.make())`.
     """

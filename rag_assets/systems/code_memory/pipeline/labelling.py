@@ -236,7 +236,7 @@ class _SliceChange:
 
     def move_marks(self) -> None:
         """Move the marks of sources whose derived documents the slice does not change."""
-        moved: dict[str, str] = {}
+        moved_marks: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
             if pairs and all(self._keeps_derived(mark, old, new) for old, new in pairs):
@@ -244,10 +244,14 @@ class _SliceChange:
                 after = compute_fingerprint(new for _, new in pairs)
                 sums = zip(mark.fingerprint, before, after, strict=True)
                 first, second = (known - subtracted + added for known, subtracted, added in sums)
-                moved[source] = replace(mark, fingerprint=(first, second)).format(self._ctx.tenant)
-        if moved:
+                moved_marks[source] = replace(mark, fingerprint=(first, second)).format(
+                    self._ctx.tenant
+                )
+        if moved_marks:
             self._ctx.guard()
-            get_code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
+            get_code_catalog(self._ctx.catalog).derivations.set_fingerprints(
+                self._ctx.ref, moved_marks
+            )
 
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):

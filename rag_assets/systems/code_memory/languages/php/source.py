@@ -93,23 +93,23 @@ class NamespaceScope:
 def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
     """Return the scopes of a file in order; together they cover the file."""
     bounds: list[tuple[str, int, int, list[Node]]] = []
-    loose: list[Node] = []
+    loose_nodes: list[Node] = []
     name, start = "", 0
     for child in tree.root.children:
         if child.type != "namespace_definition":
-            loose.append(child)
+            loose_nodes.append(child)
             continue
         name_node = child.child_by_field_name("name")
         body = child.child_by_field_name("body")
-        bounds.append((name, start, child.start_byte, loose))
+        bounds.append((name, start, child.start_byte, loose_nodes))
         if body is not None:
             bounds.append(
                 (tree.get_node_text(name_node), child.start_byte, child.end_byte, body.children)
             )
-            name, start, loose = "", child.end_byte, []
+            name, start, loose_nodes = "", child.end_byte, []
         else:
-            name, start, loose = tree.get_node_text(name_node), child.start_byte, []
-    bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
+            name, start, loose_nodes = tree.get_node_text(name_node), child.start_byte, []
+    bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose_nodes))
     return [_build_scope(tree, *bound) for bound in bounds]
 
 
