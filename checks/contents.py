@@ -67,8 +67,8 @@ def _iter_offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator
 
 def _describe(report: ContentsReport, offenders: tuple[tuple[Cell, ...], ...], days: int) -> str:
     if not offenders:
-        what = f"{format_count(report.compared, 'document')} read again, equal to the catalog"
-        return what if days == 1 else f"{what}; all are read within {days} days"
+        summary = f"{format_count(report.compared, 'document')} read again, equal to the catalog"
+        return summary if days == 1 else f"{summary}; all are read within {days} days"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     return f"{fault}: {which}{more}; run `rag-assets sync TENANT --repair` to read everything again"

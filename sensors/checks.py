@@ -72,8 +72,8 @@ def compare_staleness(
         if result is None or result.passed is None:
             continue
         lag = lags.get(tenant_id, CatalogLag())
-        late = lag.since is not None and now - lag.since > limit
-        behind = late or lag.held_deletions > 0
+        is_late = lag.since is not None and now - lag.since > limit
+        behind = is_late or lag.held_deletions > 0
         (unchanged if behind != result.passed else changed).append(tenant_id)
     return Staleness(tuple(unchanged), tuple(changed))
 

@@ -115,8 +115,8 @@ def _read_state_or_error(
     catalog: Catalog, facts: _Facts, settings: Settings
 ) -> TenantState | Exception:
     try:
-        listed = _list_sources(catalog, facts.keys.tenant, settings)
-        return _build_state(catalog, facts, *listed)
+        listed_sources = _list_sources(catalog, facts.keys.tenant, settings)
+        return _build_state(catalog, facts, *listed_sources)
     except ServiceUnavailable:
         raise
     except Exception as error:  # an error of one tenant must not stop the others

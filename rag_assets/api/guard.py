@@ -209,8 +209,8 @@ async def read_body(
         async with asyncio.timeout(seconds):
             return await _receive_body(request, most)
     except TimeoutError:
-        late = f"the whole body must arrive within {seconds:g} seconds"
-        raise HttpRefusal(_TIMEOUT_STATUS, late, {"Connection": "close"}) from None
+        message = f"the whole body must arrive within {seconds:g} seconds"
+        raise HttpRefusal(_TIMEOUT_STATUS, message, {"Connection": "close"}) from None
 
 
 def require_uncompressed(request: Request) -> None:

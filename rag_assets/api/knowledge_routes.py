@@ -121,13 +121,13 @@ async def documents(
 
     def read() -> Documents:
         limit = page.limit
-        listed = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
+        documents = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
         return Documents(
             documents=tuple(
-                Document(d.document_id, d.uri, d.title, d.media_type) for d in listed[:limit]
+                Document(d.document_id, d.uri, d.title, d.media_type) for d in documents[:limit]
             ),
-            next=listed[limit - 1].place if len(listed) > limit else None,
-            disabled=not listed and backend.catalog.tenants.get(tenant).state != "ACTIVE",
+            next=documents[limit - 1].place if len(documents) > limit else None,
+            disabled=not documents and backend.catalog.tenants.get(tenant).state != "ACTIVE",
         )
 
     return await backend.run(tenant, identity.name, read)
@@ -238,11 +238,11 @@ async def events(
             asker=identity.name,
         )
 
-    listed = await backend.run(tenant_id, identity.name, read)
-    shown_events = listed[: page.limit]
+    listed_events = await backend.run(tenant_id, identity.name, read)
+    shown_events = listed_events[: page.limit]
     return Events(
         events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown_events),
-        next=shown_events[-1].id if len(listed) > page.limit else None,
+        next=shown_events[-1].id if len(listed_events) > page.limit else None,
     )
 
 

@@ -100,11 +100,11 @@ def find_cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
     """
     if cleartext == "allow" or is_loopback(host):
         return None
-    what = f"{host} can be reached from other machines, and the service does not support TLS"
+    problem = f"{host} can be reached from other machines, and the service does not support TLS"
     how = "put a proxy with TLS in front of the service, and set RAG_ASSETS_SERVICE_CLEARTEXT=allow"
     if cleartext == "refuse":
-        raise ConfigurationError(what, hint=f"{how}; or listen at 127.0.0.1")
-    return f"warning: {what}: others on the network can read tokens and documents; {how}"
+        raise ConfigurationError(problem, hint=f"{how}; or listen at 127.0.0.1")
+    return f"warning: {problem}: others on the network can read tokens and documents; {how}"
 
 
 def _build_connection_class() -> type[Connection]:

@@ -272,7 +272,7 @@ def _iter_headline_parts(report: RetentionReport) -> Iterator[str]:
 
 def _build_receipt_row(receipt: Receipt) -> tuple[int, str, str, str, int, str]:
     counts = (
-        f"{store}: {', '.join(f'{what} {count}' for what, count in of_store.items())}"
+        f"{store}: {', '.join(f'{kind} {count}' for kind, count in of_store.items())}"
         for store, of_store in receipt.counts.items()
     )
     return (

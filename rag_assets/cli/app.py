@@ -145,11 +145,13 @@ class Commands(TyperGroup):
         from rag_assets.plugins.registry import installed_systems
 
         names = self.list_commands(ctx)
-        listed = dict(self.commands)
+        listed_commands = dict(self.commands)
         for installed in installed_systems():
             for name, help_text in installed.system.command_help.items():
-                listed[name] = click.Command(name, help=help_text)
-        commands = [(name, listed.get(name) or self.get_command(ctx, name)) for name in names]
+                listed_commands[name] = click.Command(name, help=help_text)
+        commands = [
+            (name, listed_commands.get(name) or self.get_command(ctx, name)) for name in names
+        ]
         width = formatter.width - 6 - max(map(len, names))
         rows = [
             (name, command.get_short_help_str(width))

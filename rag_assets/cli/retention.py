@@ -130,8 +130,8 @@ def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
             warn(f"not searched: {place}; if it was destroyed: {_build_forget_command(place)}")
     if "Dagster instance" in proof:
         say(f"Dagster's records of it were deleted in the instance {proof['Dagster instance']}.")
-    for what, until in proof["out of reach"].items():
-        say(f"Out of reach: {what} ({until})")
+    for copy, until in proof["out of reach"].items():
+        say(f"Out of reach: {copy} ({until})")
 
 
 def _build_forget_command(place: str) -> str:
@@ -207,10 +207,10 @@ def _print_chain(count: int, broken: tuple[int, ...], last: str) -> None:
 def _format_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
     # An altered receipt, which `--verify` reports, may have any shape.
     parts = [
-        f"{number:,} {what}"
+        f"{number:,} {kind}"
         for of_store in counts.values()
         if isinstance(of_store, Mapping)
-        for what, number in of_store.items()
+        for kind, number in of_store.items()
         if number and isinstance(number, int)
     ]
     return ", ".join(parts) or "nothing"
@@ -261,8 +261,8 @@ def compact(
         for line in result["lines"]:
             say(f"{result['tenant']}: {line}")
     if swept:
-        what = format_count(swept, "entry or folder", "entries and folders")
-        say(f"{what} of removed tenants deleted")
+        removed = format_count(swept, "entry or folder", "entries and folders")
+        say(f"{removed} of removed tenants deleted")
     return succeeded
 
 

@@ -252,18 +252,18 @@ class Session:
         )
 
     @contextmanager
-    def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
+    def writer(self, tenant_id: str, task: str) -> Iterator[TenantContext]:
         """Take the tenant's lock, waiting up to a minute, and yield a context for writing its data.
 
         Args:
-            what: description of the work, shown to others who wait for the lock.
+            task: description of the work, shown to others who wait for the lock.
         """
         from rag_assets.cli.output import progress
         from rag_assets.storage.catalog.lock import Holder
 
         with self.catalog.lock.hold(
             tenant_id,
-            Holder.here(what),
+            Holder.here(task),
             wait_seconds=_LOCK_WAIT_SECONDS,
             on_wait=lambda holder: progress(f"waiting for {holder}"),
         ) as held_lock:

@@ -395,8 +395,8 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     for trouble in poll_batches(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
         warn(trouble)
     tenant = session.embedders.tenant(record)
-    listed = catalog.syncs.all(tenant_id)
-    if any(source.name not in listed for source in tenant.sources):
+    synced_sources = catalog.syncs.all(tenant_id)
+    if any(source.name not in synced_sources for source in tenant.sources):
         return True
     state = read_tenant_state(catalog, record, tenant, session.settings)
     # A source that cannot be listed needs a run, which fails with the reason.

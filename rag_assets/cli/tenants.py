@@ -34,7 +34,7 @@ app = typer.Typer()
 def list_tenants(session: Session, *, as_json: Json = False) -> None:
     """List the tenants."""
     rows = []
-    listed = _read_listed_ids(session)
+    listed_ids = _read_listed_ids(session)
     records = session.catalog.tenants.all()
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
@@ -77,7 +77,7 @@ def list_tenants(session: Session, *, as_json: Json = False) -> None:
             for r in rows
         ],
     )
-    if new := sorted(listed - {row["id"] for row in rows}):
+    if new := sorted(listed_ids - {row["id"] for row in rows}):
         say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
     elif not rows:
         say("\nAdd a tenant with: rag-assets tenants add ID --source DIR")
@@ -86,12 +86,12 @@ def list_tenants(session: Session, *, as_json: Json = False) -> None:
 def _read_listed_ids(session: Session) -> set[str]:
     """Return the ids in tenants.yaml and its lists, and warn about problems of the lists."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
-    listed = set(file.load())
+    listed_ids = set(file.load())
     for others in file.load_lists().values():
-        listed.update(others.configs)
+        listed_ids.update(others.configs)
         for problem in others.problems:
             warn(problem.advice)
-    return listed
+    return listed_ids
 
 
 def _format_checks(at: datetime | None, failed: int | None) -> str:
@@ -253,8 +253,8 @@ def claim(
     as_json: Json = False,
 ) -> None:
     """Assign these tenants to this home folder, whose tenants.yaml must list them."""
-    listed = _read_listed_ids(session)
-    if missing := sorted(set(tenant_ids) - listed):
+    listed_ids = _read_listed_ids(session)
+    if missing := sorted(set(tenant_ids) - listed_ids):
         raise ConfigurationError(
             f"tenants.yaml of this home folder does not list {', '.join(missing)}",
             hint=(

@@ -75,8 +75,8 @@ class _Server(MCPServer[None]):
         own = self.profile_tools.get(profile)
         replacements = {t.name: t for t in await own.list_tools()} if own is not None else {}
         suitable = [t for t in allowed if self.tools_by_name[t.name].suits(profile)]
-        listed = [replacements.get(t.name, t) for t in suitable]
-        return [refuse_other_arguments(tool) for tool in listed]
+        listed_tools = [replacements.get(t.name, t) for t in suitable]
+        return [refuse_other_arguments(tool) for tool in listed_tools]
 
     def _is_for_caller(self, name: str) -> bool:
         tool = self.tools_by_name.get(name)

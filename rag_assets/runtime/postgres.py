@@ -371,8 +371,10 @@ def _run_initdb(data: Path, password: Path, account: Account | None) -> None:
 
 
 def _build_environment() -> dict[str, str]:
-    kept = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
-    return {"LC_ALL": "C"} | {name: os.environ[name] for name in kept if name in os.environ}
+    kept_variables = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+    return {"LC_ALL": "C"} | {
+        name: os.environ[name] for name in kept_variables if name in os.environ
+    }
 
 
 def _build_memory_settings() -> dict[str, str]:

@@ -81,11 +81,11 @@ def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) ->
 
 def select_outermost(folders: Iterable[str]) -> list[str]:
     """Return the folders that are not inside another of the folders."""
-    kept: list[str] = []
+    kept_folders: list[str] = []
     for folder in sorted(folders, key=lambda path: Path(path).parts):
-        if not kept or not is_in_folder(folder, kept[-1]):
-            kept.append(folder)
-    return kept
+        if not kept_folders or not is_in_folder(folder, kept_folders[-1]):
+            kept_folders.append(folder)
+    return kept_folders
 
 
 def is_in_folder(path: str, folder: str) -> bool:

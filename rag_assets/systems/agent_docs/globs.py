@@ -411,8 +411,8 @@ class GlobsSource:
                 try:
                     require_no_link(resolve_system_link(folder))
                 except ListingFailed as error:
-                    what = f"source {self.name}: {error.message}"
-                    raise ListingFailed(what, hint=error.hint) from None
+                    message = f"source {self.name}: {error.message}"
+                    raise ListingFailed(message, hint=error.hint) from None
             identity = FolderIdentity.from_path(Path(os.path.realpath(folder)))
             if identity is not None:
                 path = "" if folder == self._base else self._get_source_path(str(folder))

@@ -183,12 +183,12 @@ class _CommandTree:
 
     def _read_subcommands(self, parent: _CommandHelp) -> Iterator[_CommandHelp]:
         if is_docutils(parent.text):
-            listed = dict.fromkeys(list_subcommands(convert_roff_to_markdown(parent.text)), "")
+            summaries = dict.fromkeys(list_subcommands(convert_roff_to_markdown(parent.text)), "")
         else:
-            listed = parse_subcommands(
+            summaries = parse_subcommands(
                 self._read_subcommand_list(parent.command_words) or parent.text
             )
-        for name, summary in listed.items():
+        for name, summary in summaries.items():
             if not _WORD.fullmatch(name) or name == parent.command_words[-1]:
                 continue
             command_words = [*parent.command_words, name]

@@ -94,15 +94,15 @@ def drop_repeated_sections(page: CommandPage, owners: dict[str, str]) -> Command
             sections of this page are added.
     """
     first, *sections = re.split(r"^(?=## )", page.text, flags=re.MULTILINE)
-    kept = [first]
+    kept_sections = [first]
     for section in sections:
         body = section.strip()
         is_long = len(body) > _MAX_REPEATED_CHARACTERS
         owner = owners.setdefault(body, page.command) if is_long else page.command
         heading = section.partition("\n")[0]
         reference = f"{heading}\n\nThe same as of `{owner}`.\n\n"
-        kept.append(section if owner == page.command else reference)
-    return replace(page, text="".join(kept))
+        kept_sections.append(section if owner == page.command else reference)
+    return replace(page, text="".join(kept_sections))
 
 
 def write_pages(

@@ -59,8 +59,8 @@ def cut_document(request: ChunkRequest) -> CutText:
 
     reading = read_code(request.parsed.text, request.kind, request.frameworks)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
-    listed = request.path_hint == _BUGS or is_bug_list(request.parsed.text)
-    if request.kind == _MARKDOWN and listed:
+    is_bug_list_text = request.path_hint == _BUGS or is_bug_list(request.parsed.text)
+    if request.kind == _MARKDOWN and is_bug_list_text:
         bugs = replace(reading, units=list_known_bugs(request.parsed.text))
         return CutText(_split_along_units(request, bugs), facts)
     if _is_prose(request):

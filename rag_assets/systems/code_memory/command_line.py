@@ -149,14 +149,14 @@ def remove_hook(tenant: str, repository: Path, *, as_json: bool) -> None:
     _show_hooks(remove_hooks(tenant, repository), "removed", as_json=as_json)
 
 
-def _show_hooks(changed: ChangedHooks, what: str, *, as_json: bool) -> None:
+def _show_hooks(changed: ChangedHooks, action: str, *, as_json: bool) -> None:
     if as_json:
         shown = {"folder": str(changed.folder), "hooks": changed.hooks, "kept": changed.kept}
         print_json(shown)
         return
     if not changed.hooks:
-        say(f"No hook in {changed.folder} had to be {what}.")
+        say(f"No hook in {changed.folder} had to be {action}.")
         return
-    say(f"{what.capitalize()} in {changed.folder}: {', '.join(changed.hooks)}.")
+    say(f"{action.capitalize()} in {changed.folder}: {', '.join(changed.hooks)}.")
     for name in changed.kept:
         say(f"The former {name} was kept next to the new hook, which runs it.")

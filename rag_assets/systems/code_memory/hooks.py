@@ -58,11 +58,11 @@ def can_contain_blocks(content: bytes) -> bool:
     return not first.startswith(b"#!") or _SHELLS.fullmatch(first.rstrip()) is not None
 
 
-def build_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block; the hook runs the former hook `kept` last, if any."""
+def build_hook(block: str, kept_name: str | None) -> bytes:
+    """Return a new hook with one block; the hook runs the former hook `kept_name` last, if any."""
     hook = _SHELL + _OURS + block
-    if kept:
-        path = '"${0%/*}"/' + shlex.quote(kept)
+    if kept_name:
+        path = '"${0%/*}"/' + shlex.quote(kept_name)
         hook += f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
     return hook.encode()
 
@@ -124,7 +124,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
     block = build_hook_block(tenant, str((reports_folder / tenant).absolute()))
     folder = find_hooks_folder(repository)
     folder.mkdir(parents=True, exist_ok=True)
-    changed, kept = [], []
+    changed, kept_names = [], []
     for name in NAMES:
         hook = folder / name
         content = _read_hook(hook)
@@ -145,9 +145,9 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
                 )
             hook.rename(before)
             _write_hook(hook, build_hook(block, before.name))
-            kept.append(name)
+            kept_names.append(name)
         changed.append(name)
-    return ChangedHooks(folder, tuple(changed), tuple(kept))
+    return ChangedHooks(folder, tuple(changed), tuple(kept_names))
 
 
 def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:

@@ -67,9 +67,9 @@ def format_name(name: str) -> str:
     if not _DOTTED.fullmatch(shown_name):
         return shown_name
     parts = shown_name.split(".")
-    kept = parts[-2:] if len(parts) > _MAX_SHOWN_PARTS else parts
-    first_type = next((at for at, part in enumerate(kept) if part[0].isupper()), 0)
-    return ".".join(kept[first_type:])
+    kept_parts = parts[-2:] if len(parts) > _MAX_SHOWN_PARTS else parts
+    first_type = next((at for at, part in enumerate(kept_parts) if part[0].isupper()), 0)
+    return ".".join(kept_parts[first_type:])
 
 
 _FIRST_IN_TREE: Final = (

@@ -99,10 +99,14 @@ class Assigner:
         known = self._find_entries_by_id({id_ for ids in near.values() for id_ in ids})
         assigned: list[Assignment] = []
         for entry in entries:
-            same = by_key.get(keys[entry.id])
-            if same is not None:
+            same_solution = by_key.get(keys[entry.id])
+            if same_solution is not None:
                 assignment = Assignment(
-                    entry, same.home_id, same.problem_id, "exact", same.entry.id
+                    entry,
+                    same_solution.home_id,
+                    same_solution.problem_id,
+                    "exact",
+                    same_solution.entry.id,
                 )
             else:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
@@ -284,8 +288,8 @@ def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
 
 def _with_kept_texts(assignment: Assignment, vectors: _Vectors) -> Assignment:
     texts = (describe_comparable_problem(assignment.entry), describe_solution(assignment.entry))
-    kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
-    return replace(assignment, kept_texts=kept)
+    kept_keys = tuple(key for key in map(sha256_hex, texts) if key in vectors)
+    return replace(assignment, kept_texts=kept_keys)
 
 
 def _sum_cosines(assignment: Assignment) -> float:

@@ -166,8 +166,8 @@ def assign_staged_entries(
 def entry_from_row(row: Row[Any]) -> Entry:
     """Return the entry in a row of `knowledge_staging`."""
     about = tuple(CapturedAbout(**location) for location in row.about)
-    same = {name: getattr(row, name) for name in _SAME_COLUMNS}
-    return Entry(**same, about=about, captured_at=row.timestamp)
+    same_columns = {name: getattr(row, name) for name in _SAME_COLUMNS}
+    return Entry(**same_columns, about=about, captured_at=row.timestamp)
 
 
 def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:

@@ -99,19 +99,21 @@ def add_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> li
         problems: the problem of each pattern; equal for alternatives.
     """
     counter: Counter[object] = Counter()
-    kept: list[tuple[Pattern, object]] = []
+    kept_pairs: list[tuple[Pattern, object]] = []
     for pattern, problem in zip(patterns, problems, strict=True):
         counter[problem] += 1
         if counter[problem] <= _MAX_ALTERNATIVES:
-            kept.append((pattern, problem))
+            kept_pairs.append((pattern, problem))
     return [
         replace(
             pattern,
             conflicts_with=tuple(
-                other.id for other, same in kept if same == problem and other.id != pattern.id
+                other.id
+                for other, other_problem in kept_pairs
+                if other_problem == problem and other.id != pattern.id
             ),
         )
-        for pattern, problem in kept
+        for pattern, problem in kept_pairs
     ]
 
 
@@ -154,20 +156,20 @@ def build_block(patterns: Sequence[Pattern], tokens: int) -> PatternBlock:
     Args:
         tokens: maximum size of the block, in cl100k_base tokens.
     """
-    kept = [
+    kept_patterns = [
         pattern
         for pattern in patterns
         if not has_mostly_failed(pattern.success_count, pattern.failure_count)
     ]
-    kept = kept[:MAX_PATTERNS]
-    while len(kept) > 1 and not _fits(kept, tokens):
-        kept.pop()
-    if kept and not _fits(kept, tokens):
-        kept = _shorten(kept[0], tokens)
-    if not kept:
+    kept_patterns = kept_patterns[:MAX_PATTERNS]
+    while len(kept_patterns) > 1 and not _fits(kept_patterns, tokens):
+        kept_patterns.pop()
+    if kept_patterns and not _fits(kept_patterns, tokens):
+        kept_patterns = _shorten(kept_patterns[0], tokens)
+    if not kept_patterns:
         return PatternBlock("", 0, ())
-    text = render_block(kept)
-    return PatternBlock(text, count_text(text), tuple(kept))
+    text = render_block(kept_patterns)
+    return PatternBlock(text, count_text(text), tuple(kept_patterns))
 
 
 def append_block(basic_context: str, block: PatternBlock) -> str:

@@ -297,12 +297,12 @@ async def patterns(
     request = PermittedRequest(http, identity, backend, page.tenant).select_tenant()
 
     def read(administration: Administration, record: TenantRecord) -> Patterns:
-        listed = administration.list_patterns(
+        patterns = administration.list_patterns(
             record, after=page.after, limit=page.limit + 1, pattern_filter=page
         )
-        following = listed[page.limit - 1].id if len(listed) > page.limit else None
-        unmatched = () if listed else administration.find_unmatched_names(record, page)
-        return Patterns(tuple(listed[: page.limit]), following, unmatched)
+        following = patterns[page.limit - 1].id if len(patterns) > page.limit else None
+        unmatched = () if patterns else administration.find_unmatched_names(record, page)
+        return Patterns(tuple(patterns[: page.limit]), following, unmatched)
 
     return await request.administer(read)
 

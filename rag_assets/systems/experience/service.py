@@ -166,8 +166,8 @@ class Experience:
                     )
                 return CaptureResult(entry_from_row(known), new=False, masked=tuple(known.masked))
             statement = insert(knowledge_staging).values(id=uuid4(), tenant=record.id, **row)
-            kept = connection.execute(statement.returning(knowledge_staging)).one()
-        return CaptureResult(entry_from_row(kept), new=True, masked=rules)
+            stored_row = connection.execute(statement.returning(knowledge_staging)).one()
+        return CaptureResult(entry_from_row(stored_row), new=True, masked=rules)
 
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR

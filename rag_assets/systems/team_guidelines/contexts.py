@@ -264,16 +264,16 @@ def _build_from_hits(
     rendered: dict[str, set[int]] = {}
     for chunk in rule_section.chunks:
         rendered.setdefault(chunk.document_id, set()).add(chunk.chunk_index)
-    kept = [hit for hit, _ in rules if hit.ordinal in rendered.get(hit.document_id, ())]
+    kept_hits = [hit for hit, _ in rules if hit.ordinal in rendered.get(hit.document_id, ())]
     others = (remove_passages(hit, rendered.get(hit.document_id, ())) for hit in answer.hits)
-    hits = [*kept, *(hit for hit in others if hit is not None)]
+    hits = [*kept_hits, *(hit for hit in others if hit is not None)]
     section = render_passages(hits, request.token_budget, kinds)
     return GuidelinesContext(
         source="documents",
         section=section.text,
         tokens=section.tokens,
         chunks=section.chunks,
-        omitted=section.omitted + len(rules) - len(kept),
+        omitted=section.omitted + len(rules) - len(kept_hits),
     )
 
 

@@ -300,12 +300,12 @@ def _select_evidence() -> Select[Any]:
         .table_valued(column("document", Text), column("text", Text), column("at", Integer))
         .render_derived("wanted")
     )
-    same = and_(
+    same_edge = and_(
         wanted.c.document == document_index.c.document_id,
         wanted.c.text == edges.c.chunk_set_key,
         wanted.c.at == edges.c.position,
     )
-    return _join_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
+    return _join_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same_edge)
 
 
 def _select_name_uses() -> Select[Any]:

@@ -157,20 +157,20 @@ def limit_unresolved(
     Statements that may affect any document come first. If some are omitted, the last returned
     statement says how many.
     """
-    kept = []
+    kept_statements = []
     for about in (TABLES, ROUTES):
-        same = [
+        statements_of_kind = [
             statement
             for statement in statements
             if statement.about.startswith((TABLES, TABLE)) == (about == TABLES)
         ]
-        same.sort(key=lambda statement: statement.about != about)
-        kept += same[:most]
-        if more := same[most:]:
-            last = kept.pop()
+        statements_of_kind.sort(key=lambda statement: statement.about != about)
+        kept_statements += statements_of_kind[:most]
+        if more := statements_of_kind[most:]:
+            last = kept_statements.pop()
             reason = f"{last.reason}, and {format_count(len(more), 'statement')} after it"
-            kept.append(UnresolvedStatement(last.path, last.line, reason, about))
-    return kept
+            kept_statements.append(UnresolvedStatement(last.path, last.line, reason, about))
+    return kept_statements
 
 
 def build_description(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:

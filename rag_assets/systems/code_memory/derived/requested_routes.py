@@ -92,8 +92,10 @@ def add_tests_to_routes(
         if is_test(file_facts.path):
             file = File(file_facts)
             if file_facts.language not in repositories:
-                same = [File(other) for other in files if other.language == file_facts.language]
-                repositories[file_facts.language] = RepositoryFiles(same)
+                files_of_language = [
+                    File(other) for other in files if other.language == file_facts.language
+                ]
+                repositories[file_facts.language] = RepositoryFiles(files_of_language)
             own_rules = [rule for languages, rule in rules if file_facts.language in languages]
             for request in _iter_requests(file, repositories[file_facts.language], own_rules):
                 # The statement is about the enclosing definition, or else about the file.
@@ -112,8 +114,8 @@ def add_tests_to_routes(
     cut = []
     for name, statements in requests.items():
         unique = [*dict.fromkeys(statements)]
-        kept = (*routes_with_tests[name].statements, *unique[:_MAX_TESTS])
-        routes_with_tests[name] = replace(routes_with_tests[name], statements=kept)
+        kept_statements = (*routes_with_tests[name].statements, *unique[:_MAX_TESTS])
+        routes_with_tests[name] = replace(routes_with_tests[name], statements=kept_statements)
         if len(unique) > _MAX_TESTS:
             reason = f"{len(unique):,} requests of tests, of which {_MAX_TESTS} are listed"
             first = unique[_MAX_TESTS]
@@ -424,30 +426,32 @@ def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str,
     return definitions
 
 
-def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_Definition]:
+def _select_handlers(operation: Fact, same_named: Sequence[_Definition]) -> Sequence[_Definition]:
     """Return the definitions that may implement an operation; empty if that is not clear.
 
     If several definitions have the name, only those whose class or file is named after the
     operation's tags or path count: `OwnersController.getOwner`, not `Pet.getOwner`.
     """
-    if len(same) > _MAX_NAMESAKES:
+    if len(same_named) > _MAX_NAMESAKES:
         return ()
-    if len(same) > 1:
+    if len(same_named) > 1:
         words = _split_words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
         # An owner is the innermost class or module, and the file.
         owners = (
             " ".join([*LAST_PARTS.split(fact.symbol)[:-1][-1:], file.path.rpartition("/")[2]])
-            for file, fact in same
+            for file, fact in same_named
         )
         counts = (len(words & _split_words(owner)) for owner in owners)
-        scored = [*zip(counts, same, strict=True)]
+        scored = [*zip(counts, same_named, strict=True)]
         best = max(score for score, _ in scored)
-        same = [
-            definition for score, definition in scored if score == best and (best or len(same) == 1)
+        same_named = [
+            definition
+            for score, definition in scored
+            if score == best and (best or len(same_named) == 1)
         ]
-    return same if len(same) <= _MAX_HANDLERS else ()
+    return same_named if len(same_named) <= _MAX_HANDLERS else ()
 
 
 def _split_words(text: str) -> set[str]:

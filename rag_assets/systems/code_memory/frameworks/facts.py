@@ -132,17 +132,17 @@ def list_framework_facts(
     if language == "typescript" and tree.has_errors:
         tree = get_syntax_tree(text, module, "language_tsx")
     statements, note = list_statements(tree, language)
-    kept = (
+    kept_facts = (
         _keep_relevant_statements(text, statements, _collect_names(language, own))
         if names or not is_of_tests
         else []
     )
-    if len(kept) > _MAX_STATEMENTS:
-        note = f"frameworks: only {_MAX_STATEMENTS} of {len(kept)} statements are kept"
-        kept = kept[:_MAX_STATEMENTS]
-    if names and (kept or any(framework.pages for framework in marked)):
-        kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
-    return kept + _list_event_facts(statements, known_facts, with_events), note
+    if len(kept_facts) > _MAX_STATEMENTS:
+        note = f"frameworks: only {_MAX_STATEMENTS} of {len(kept_facts)} statements are kept"
+        kept_facts = kept_facts[:_MAX_STATEMENTS]
+    if names and (kept_facts or any(framework.pages for framework in marked)):
+        kept_facts.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
+    return kept_facts + _list_event_facts(statements, known_facts, with_events), note
 
 
 def _keep_relevant_statements(
@@ -169,43 +169,43 @@ def _keep_relevant_statements(
         if names_of_fact["value"][0] == "t"
         and names_of_fact["value"][1].lstrip("&*") in words.routers
     }
-    kept = _list_calls_in_blocks(statements, words)
+    kept_ids = _list_calls_in_blocks(statements, words)
     for fact in statements:
         if _is_relevant(fact, words, router_variables):
-            kept.add(id(fact))
+            kept_ids.add(id(fact))
             if id(fact) in chains and _is_name_of_interest(fact.values["value"][3], words):
-                kept |= {id(call) for call in chains[id(fact)][:1]}
+                kept_ids |= {id(call) for call in chains[id(fact)][:1]}
         elif (
             fact.kind == ASSIGNED
             and (name := get_last_part(fact.values["name"])) in holders
             and fact.values["value"][0] in "cn"
             and get_last_part(str(fact.values["value"][1])) != name
         ):
-            kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
-    pending = [fact for fact in statements if fact.kind == CALL and id(fact) in kept]
+            kept_ids |= {id(fact), *map(id, chains.get(id(fact), ()))}
+    pending = [fact for fact in statements if fact.kind == CALL and id(fact) in kept_ids]
     maker_starts = sorted(fact.start for fact in pending if fact.values["name"] in words.makers)
     while pending:
         values = pending.pop().values
         named_values = values.get("named", {}).values()
         for value in (values.get("on", ["?"]), *values["arguments"], *named_values):
             call = by_place.get((value[1], value[2])) if value[0] == "c" else None
-            if call is not None and id(call) not in kept:
-                kept.add(id(call))
+            if call is not None and id(call) not in kept_ids:
+                kept_ids.add(id(call))
                 pending.append(call)
     for fact in statements:
         if fact.kind == FUNCTION and bisect_left(maker_starts, fact.start) < bisect_left(
             maker_starts, fact.end
         ):
-            kept.add(id(fact))
+            kept_ids.add(id(fact))
     return [
         *_complete_routes(
-            text, [fact for fact in statements if id(fact) in kept], statements, words
+            text, [fact for fact in statements if id(fact) in kept_ids], statements, words
         )
     ]
 
 
 def _complete_routes(
-    text: str, kept: Sequence[Fact], statements: Sequence[Fact], words: _NamesOfInterest
+    text: str, kept_facts: Sequence[Fact], statements: Sequence[Fact], words: _NamesOfInterest
 ) -> Iterator[Fact]:
     """Yield statements; those that define a route get their place and the calls in their handler.
 
@@ -213,7 +213,7 @@ def _complete_routes(
     """
     calls = sorted((fact for fact in statements if fact.kind == CALL), key=lambda fact: fact.start)
     starts = [call.start for call in calls]
-    for fact in kept:
+    for fact in kept_facts:
         body, name_at = fact.values.get(BODY), fact.values.get(NAME_AT)
         if body is None and name_at is None:
             yield fact

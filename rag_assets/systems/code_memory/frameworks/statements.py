@@ -308,17 +308,23 @@ class _StatementReader:
 
     def _list_arguments(self, node: Node) -> list[Node]:
         """Return the nodes of the arguments of a call or an annotation."""
-        listed = node.child_by_field_name("arguments")
+        arguments_node = node.child_by_field_name("arguments")
         kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
-        if listed is None:
-            listed = next((c for c in node.named_children if c.type.startswith(kinds)), None)
-        if listed is None:
-            listed = next((c for c in node.named_children if "argument_list" in c.type), None)
-        if listed is not None and listed.type == "call_suffix":
-            inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
-            lambdas = [c for c in listed.named_children if c.type in _NODES.functions]
+        if arguments_node is None:
+            arguments_node = next(
+                (c for c in node.named_children if c.type.startswith(kinds)), None
+            )
+        if arguments_node is None:
+            arguments_node = next(
+                (c for c in node.named_children if "argument_list" in c.type), None
+            )
+        if arguments_node is not None and arguments_node.type == "call_suffix":
+            inner = next(
+                (c for c in arguments_node.named_children if c.type == "value_arguments"), None
+            )
+            lambdas = [c for c in arguments_node.named_children if c.type in _NODES.functions]
             return [*(inner.named_children if inner is not None else ()), *lambdas]
-        return listed.named_children if listed is not None else []
+        return arguments_node.named_children if arguments_node is not None else []
 
     def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
@@ -556,10 +562,12 @@ class _StatementReader:
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:
-        listed = node.child_by_field_name("parameters") or next(
+        parameters_node = node.child_by_field_name("parameters") or next(
             (c for c in node.named_children if c.type == "function_value_parameters"), None
         )
-        nodes = listed.named_children if listed is not None else node.named_children
+        nodes = (
+            parameters_node.named_children if parameters_node is not None else node.named_children
+        )
         receiver = node.child_by_field_name("receiver")
         is_extension = receiver is not None and receiver.type == "receiver_type"
         parameters = [["this", self._get_compact_text(receiver)]] if is_extension else []

@@ -146,7 +146,7 @@ class Go(LanguageGrammar):
                     yield "", written
 
     def _define_values(self, node: Node) -> Iterator[CodeDefinition]:
-        what = node.type.removesuffix("_declaration")
+        kind_of_value = node.type.removesuffix("_declaration")
         pending = list(reversed(node.named_children))
         while pending:
             spec = pending.pop()
@@ -157,7 +157,14 @@ class Go(LanguageGrammar):
                     name = self.tree.get_node_text(child)
                     symbol, is_exported = self._qualify(name), name[:1].isupper()
                     yield CodeDefinition(
-                        node, symbol, "definition", what, None, False, is_exported, is_exported
+                        node,
+                        symbol,
+                        "definition",
+                        kind_of_value,
+                        None,
+                        False,
+                        is_exported,
+                        is_exported,
                     )
 
     def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:

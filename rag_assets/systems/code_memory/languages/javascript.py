@@ -129,10 +129,10 @@ def _unwrap_value(value: Node | None) -> Node | None:
         if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
             value = get_first_child(value)
         elif value.type == "call_expression":
-            listed = value.child_by_field_name("arguments")
-            if listed is None or not listed.named_child_count:
+            arguments_node = value.child_by_field_name("arguments")
+            if arguments_node is None or not arguments_node.named_child_count:
                 return None
-            value = listed.named_child(listed.named_child_count - 1)
+            value = arguments_node.named_child(arguments_node.named_child_count - 1)
         else:
             return value
     return None

@@ -34,12 +34,12 @@ def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], 
     single = function.child_by_field_name("parameter")
     if single is not None:
         return ((tree.get_node_text(single), ""),)
-    listed = function.child_by_field_name("parameters")
-    return () if listed is None else tuple(_read_parameters(tree, listed))
+    parameters_node = function.child_by_field_name("parameters")
+    return () if parameters_node is None else tuple(_read_parameters(tree, parameters_node))
 
 
-def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]]:
-    for node in listed.named_children:
+def _read_parameters(tree: SyntaxTree, parameters_node: Node) -> Iterator[tuple[str, str]]:
+    for node in parameters_node.named_children:
         if node.type == "comment":
             continue
         pattern = node.child_by_field_name("pattern") or node
@@ -127,8 +127,8 @@ def get_required_module(tree: SyntaxTree, declarator: Node) -> str:
 
 
 def _get_first_string_argument(tree: SyntaxTree, call: Node) -> str:
-    listed = list_field_children(call, "arguments")
-    return get_string(tree, listed[0]) if listed else ""
+    arguments = list_field_children(call, "arguments")
+    return get_string(tree, arguments[0]) if arguments else ""
 
 
 def _iter_import_facts(
@@ -369,11 +369,11 @@ class RequestFinder:
             self._record_client(node)
         if node.type != "call_expression":
             return
-        listed = node.child_by_field_name("arguments")
+        arguments_node = node.child_by_field_name("arguments")
         function = node.child_by_field_name("function")
-        if listed is None or function is None or listed.type != "arguments":
+        if arguments_node is None or function is None or arguments_node.type != "arguments":
             return
-        request = self._read_request(function, list_code_children(listed))
+        request = self._read_request(function, list_code_children(arguments_node))
         if request is not None:
             values = {"method": request[0], "path": request[1]}
             yield self._tree.build_fact("fetches", node, symbol, values, MAX_EVIDENCE_CHARACTERS)
@@ -384,13 +384,13 @@ class RequestFinder:
         if value is None or value.type != "call_expression":
             return
         function = value.child_by_field_name("function")
-        listed = value.child_by_field_name("arguments")
-        if function is None or function.type != "member_expression" or listed is None:
+        arguments_node = value.child_by_field_name("arguments")
+        if function is None or function.type != "member_expression" or arguments_node is None:
             return
         maker = self._tree.get_field_text(function, "property")
         client = self._tree.get_field_text(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
-            options = get_first_child(listed)
+            options = get_first_child(arguments_node)
             url = _find_option_value(self._tree, options, "baseURL")
             url = url or _find_option_value(self._tree, options, "prefixUrl")
             name = self._tree.get_field_text(declarator, "name")

@@ -71,10 +71,12 @@ def index_names(
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(places_by_name, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those that are only mentioned are dropped first.
-    kept = nsmallest(
+    kept_names = nsmallest(
         _MAX_NAMES, places_by_name, key=lambda name: (_get_best_rank(places_by_name[name]), name)
     )
-    return "\n".join(f"{name}|{_pack_occurrences(places_by_name[name])}" for name in sorted(kept))
+    return "\n".join(
+        f"{name}|{_pack_occurrences(places_by_name[name])}" for name in sorted(kept_names)
+    )
 
 
 def _get_best_rank(places: Mapping[int, tuple[str, str]]) -> int:
@@ -100,9 +102,9 @@ def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
         groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
     parts = []
     for letter in sorted(groups, key=_get_rank_of_use):
-        kept = groups[letter][: _MAX_MENTIONS if letter in "mn" else _MAX_LINES]
-        more = len(groups[letter]) - len(kept)
-        parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")
+        kept_places = groups[letter][: _MAX_MENTIONS if letter in "mn" else _MAX_LINES]
+        more = len(groups[letter]) - len(kept_places)
+        parts.append(f"{letter}{','.join(kept_places)}{f'+{more}' if more else ''}")
     return "|".join(parts)
 
 

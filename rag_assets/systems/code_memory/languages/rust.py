@@ -184,11 +184,11 @@ class Rust(LanguageGrammar):
         while pending:
             node, before = pending.pop()
             if node.type in {"use_list", "scoped_use_list"}:
-                listed = node
+                list_node = node
                 if node.type == "scoped_use_list":
                     before = _join_path(before, self._get_path(node.child_by_field_name("path")))
-                    listed = node.child_by_field_name("list") or node
-                pending += [(child, before) for child in reversed(listed.named_children)]
+                    list_node = node.child_by_field_name("list") or node
+                pending += [(child, before) for child in reversed(list_node.named_children)]
             elif node.type == "use_as_clause":
                 path = _join_path(before, self._get_path(node.child_by_field_name("path")))
                 yield path, self.tree.get_field_text(node, "alias")

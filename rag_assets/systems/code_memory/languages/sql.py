@@ -248,8 +248,8 @@ def _list_tables(text: str, end: int, symbol: str, statement: re.Match[str]) -> 
     last = min(end, statement.start() + _MAX_SEARCHED_CHARACTERS)
     start = statement.end() if statement["name"] else statement.start()
     names = dict.fromkeys(_get_object_name(match) for match in pattern.finditer(text, start, last))
-    kept = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
-    return [name for name in kept if name != symbol][:_MAX_TABLES]
+    table_names = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
+    return [name for name in table_names if name != symbol][:_MAX_TABLES]
 
 
 _TABLES: Final = re.compile(

@@ -77,8 +77,8 @@ class TagLanguage:
 @cache
 def load_tag_languages() -> Mapping[str, TagLanguage]:
     """Return the languages of languages.toml, by name."""
-    listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
-    return {name: _build_language(name, row) for name, row in listed.items()}
+    table = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
+    return {name: _build_language(name, row) for name, row in table.items()}
 
 
 def get_language_family(language: str) -> str:

@@ -139,8 +139,8 @@ def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
     keys = {entry.path[0]: entry.value for entry in entries if len(entry.path) == 1 and entry.value}
     globs = [part.strip() for part in (keys.get("globs") or keys.get("paths") or "").split(",")]
     globs = [glob.strip("\"'") for glob in globs]
-    listed = {("globs", ITEM), ("paths", ITEM)}
-    globs += [entry.value for entry in entries if entry.value and entry.path in listed]
+    list_paths = {("globs", ITEM), ("paths", ITEM)}
+    globs += [entry.value for entry in entries if entry.value and entry.path in list_paths]
     always = (keys.get("alwaysApply") or "").lower() == "true"
     values = {"globs": [glob for glob in globs if glob], "always": always}
     if any(values.values()):

@@ -333,8 +333,8 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
 def list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the strings in an expression: a string or a list; computed strings are left out."""
     value = source.read_value(node) if node is not None else None
-    listed = value if isinstance(value, list) else [value]
-    return [item for item in listed if isinstance(item, str)]
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, str)]
 
 
 def read_kernel(value: object) -> Iterator[_Statement]:

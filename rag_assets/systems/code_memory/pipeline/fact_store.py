@@ -200,8 +200,8 @@ class CodeFacts:
         relations = build_relations_of_texts(ctx, media_types)
 
         def record(connection: Connection, ref: TenantRef, texts: Collection[str]) -> None:
-            kept = {key: relation for key, relation in relations.items() if key in texts}
-            record_relations(connection, ref, kept)
+            kept_relations = {key: relation for key, relation in relations.items() if key in texts}
+            record_relations(connection, ref, kept_relations)
 
         return record
 

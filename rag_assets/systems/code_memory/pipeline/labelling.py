@@ -76,8 +76,8 @@ class SourceMark:
     def extend(self, languages: frozenset[str] | None, *, reads_texts: bool) -> SourceMark:
         """Return the mark extended by the languages of further files; None means all languages."""
         known = self.languages
-        both = None if known is None or languages is None else known | languages
-        return SourceMark(self.fingerprint, both, self.reads_texts or reads_texts)
+        all_languages = None if known is None or languages is None else known | languages
+        return SourceMark(self.fingerprint, all_languages, self.reads_texts or reads_texts)
 
     def format(self, tenant: Tenant) -> str:
         """Return the mark as the catalog stores it: a key, a colon, and the languages."""

@@ -49,8 +49,8 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
 def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     """Yield the top-level imports of a Python module, whose names others can import from it."""
     all_facts = [*facts]
-    listed = next((fact for fact in all_facts if fact.kind == "exports"), None)
-    names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
+    exports_fact = next((fact for fact in all_facts if fact.kind == "exports"), None)
+    names = dict.fromkeys([] if exports_fact is None else map(str, exports_fact.values["names"]))
     for fact in all_facts:
         values = fact.values
         if fact.kind != "imports" or fact.symbol or not values.get("member"):
@@ -59,9 +59,9 @@ def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
         inner = level or name.partition(".")[0] not in sys.stdlib_module_names
         if inner and (not alias.startswith("_") or alias in names):
             yield fact, alias, "." * level + name
-    if listed is not None:
+    if exports_fact is not None:
         for mark in _iter_star_limits(all_facts, names):
-            yield listed, mark, OWN_PREFIX + mark
+            yield exports_fact, mark, OWN_PREFIX + mark
 
 
 def _iter_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:

@@ -51,8 +51,8 @@ def build_clarification(view: RelationView, query: str, *, first: str = "") -> C
     names = find_nearest_names(view, query, first=first)
     if not names:
         return Clarification(_CLARIFICATION_TEXT)
-    listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
-    question = f"Nothing in this project is near this question. Is it about {listed}?"
+    joined_names = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
+    question = f"Nothing in this project is near this question. Is it about {joined_names}?"
     return Clarification(question, tuple(names))
 
 

@@ -488,11 +488,11 @@ class _SpreadFromNames(_Spread):
     ) -> list[NodeKey]:
         room = MAX_NODES - len(self.scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
-        kept = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED_RELEVANCE]
-        for key in kept:
+        kept_keys = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED_RELEVANCE]
+        for key in kept_keys:
             self.scores[key] = new[key]
             self.nodes[key] = new_nodes[key]
-        return kept
+        return kept_keys
 
     def build_flow(self, wanted: frozenset[str]) -> Flow:
         """Return the reached nodes; nodes that the question names come first."""

@@ -314,8 +314,8 @@ class GitSource:
         """Yield the SCIP indexes, even if Git ignores them, unless the source excludes them."""
         for path, file_stat in indexes.items():
             if not self._count_if_excluded("not-included" if exclusion.is_excluded(path) else None):
-                listed = self._build_document(path, (None, file_stat), 0)
-                yield replace(listed, media_type=DERIVED_TYPE, source_type="scip")
+                listed_document = self._build_document(path, (None, file_stat), 0)
+                yield replace(listed_document, media_type=DERIVED_TYPE, source_type="scip")
 
     def _build_exclusion(
         self, attributes: Attributes, files: Mapping[str, TreeFile | WorktreeFile]
@@ -329,9 +329,11 @@ class GitSource:
         self._left_out[rule] += 1
         return True
 
-    def _build_document(self, path: str, listed: _ListedVersion, size: int) -> ListedDocument:
-        self._listed[path] = listed
-        blob, metadata = listed
+    def _build_document(
+        self, path: str, listed_version: _ListedVersion, size: int
+    ) -> ListedDocument:
+        self._listed[path] = listed_version
+        blob, metadata = listed_version
         file_stat = None if blob else metadata
         return ListedDocument(
             source=self.name,

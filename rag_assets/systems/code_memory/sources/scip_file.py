@@ -73,8 +73,8 @@ class ScipFiles:
         self._named: dict[str, Path] = {}
         for path in configured_paths:
             # The listed path of an index outside of the root contains none of its folders.
-            listed = f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
-            self._named[listed if path[0] == "/" else path] = root / path
+            listed_path = f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
+            self._named[listed_path if path[0] == "/" else path] = root / path
 
     def __contains__(self, path: str) -> bool:
         """Return whether a SCIP index would have this path; the file need not exist."""

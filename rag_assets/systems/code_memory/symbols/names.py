@@ -210,8 +210,8 @@ def get_short_name(name: str) -> str:
     """Return a name in lower case without namespace or module: `invoice.total` for a method."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
     # By convention, names of classes start with a capital, and names of modules do not.
-    kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
-    return ".".join(kept).lower()
+    kept_parts = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
+    return ".".join(kept_parts).lower()
 
 
 def format_endpoint(method: str, path: str) -> str:
@@ -334,8 +334,8 @@ def list_path_spellings(written: str) -> list[str]:
     # The first folders of an absolute path depend on the machine, so that all its ends are tried.
     ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MAX_FOLDERS))]
     absolute = bare.startswith("/") or bool(_DRIVE.match(written.strip()))
-    kept = ends if absolute else ends[:1]
-    return [path for path in dict.fromkeys([written, *kept]) if path]
+    kept_ends = ends if absolute else ends[:1]
+    return [path for path in dict.fromkeys([written, *kept_ends]) if path]
 
 
 RESOURCE_ABILITIES: Final[Mapping[str, str]] = {

@@ -370,10 +370,10 @@ def _resolve_relative(spelling: str, path: str) -> str:
     levels = len(spelling) - len(name)
     package = _get_python_module(path).split(".")
     is_package = path.rpartition("/")[2].startswith("__init__.")
-    kept = len(package) - levels + is_package
-    if kept < 0:
+    kept_count = len(package) - levels + is_package
+    if kept_count < 0:
         return ""  # The name points outside the repository.
-    return ".".join([*filter(None, package[:kept]), name])
+    return ".".join([*filter(None, package[:kept_count]), name])
 
 
 def _iter_python_spellings(name: str) -> Iterator[str]:

@@ -154,8 +154,10 @@ async def merge_pattern(visit: Visit) -> Response:
     try:
         merged = await visit.write(partial(merge, confirmed=visit.field("confirmed") == "yes"))
     except ProblemsDiffer:
-        both = [await visit.read(partial(administration.read_details, record, id_)) for id_ in ids]
-        return visit.html("merge.html", _CONFLICT, both=both)
+        both_patterns = [
+            await visit.read(partial(administration.read_details, record, id_)) for id_ in ids
+        ]
+        return visit.html("merge.html", _CONFLICT, both=both_patterns)
     return visit.redirect(f"/patterns/{merged.pattern.id}")
 
 

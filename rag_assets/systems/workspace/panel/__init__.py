@@ -428,7 +428,7 @@ async def list_unplaced_pages(visit: Visit) -> Response:
 
     def read() -> tuple[list[Any], dict[str, str]]:
         pages = lists.list_unplaced(record.id, after=after, limit=PAGE + 1)
-        return pages, _read_titles(visit, [listed.page.uuid for listed in pages])
+        return pages, _read_titles(visit, [listed_page.page.uuid for listed_page in pages])
 
     pages, titles = await visit.read(read)
     return visit.html(
@@ -446,7 +446,7 @@ def _build_page_view(
         path = [create_root()]
     access = compute_effective_access(path)
     below = lists.list_children(tenant_id, uuid, after=after, limit=PAGE + 1)
-    uuids = [*(page.uuid for page in path), *(listed.page.uuid for listed in below)]
+    uuids = [*(page.uuid for page in path), *(listed_page.page.uuid for listed_page in below)]
     verdict: PageAccess | None = None
     if who:
         verdict = TreeService.from_backend(visit.backend).explain_access(tenant_id, uuid, who)

@@ -446,7 +446,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
     pages, aside = _read_pages(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())
     # The application may have put a page that occurs only as the parent in a row, so it stays.
-    kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
+    kept_ids = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
     may_remove = scan and (bool(rows) or allow_deletes)
 
     def reconcile(*, remove: bool) -> int:
@@ -458,7 +458,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
             apply=True,
             remove_extra=remove,
             allow_deletes=allow_deletes,
-            keep=kept,
+            keep=kept_ids,
         )
         report.pages += done.missing + done.stale
         report.pages_removed += done.removed

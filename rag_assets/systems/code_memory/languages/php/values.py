@@ -329,13 +329,13 @@ def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
 
 def list_arguments(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
     """Return the arguments of a call or of an object creation."""
-    listed = node.child_by_field_name("arguments") or next(
+    arguments_node = node.child_by_field_name("arguments") or next(
         (child for child in node.named_children if child.type == "arguments"), None
     )
-    if listed is None:
+    if arguments_node is None:
         return ()
     arguments = []
-    for child in listed.named_children:
+    for child in arguments_node.named_children:
         if child.type != "argument":
             continue
         name = child.child_by_field_name("name")

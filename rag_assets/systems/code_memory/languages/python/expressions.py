@@ -197,16 +197,16 @@ class _ExpressionReader:
 
     def _read_call(self, node: Node, depth: int) -> Expression:
         arguments, keyword_arguments = [], {}
-        listed = node.child_by_field_name("arguments")
-        if listed is not None and listed.type == "argument_list":
-            for child in list_code_children(listed):
+        arguments_node = node.child_by_field_name("arguments")
+        if arguments_node is not None and arguments_node.type == "argument_list":
+            for child in list_code_children(arguments_node):
                 if child.type == "keyword_argument":
                     name = self._tree.get_field_text(child, "name")
                     keyword_arguments[name] = self.read(child.child_by_field_name("value"), depth)
                 else:
                     arguments.append(self.read(child, depth))
-        elif listed is not None:
-            arguments.append(self.read(listed, depth))
+        elif arguments_node is not None:
+            arguments.append(self.read(arguments_node, depth))
         return {
             "of": "call",
             "call": self.read(node.child_by_field_name("function"), depth),

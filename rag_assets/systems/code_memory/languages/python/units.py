@@ -171,8 +171,8 @@ def _iter_migration_operations(
 
 
 def _get_model_name(source: PythonSource, call: Node) -> str:
-    listed = call.child_by_field_name("arguments")
-    arguments = [] if listed is None else list_code_children(listed)
+    arguments_node = call.child_by_field_name("arguments")
+    arguments = [] if arguments_node is None else list_code_children(arguments_node)
     arguments_by_name = {
         source.tree.get_field_text(n, "name"): n.child_by_field_name("value")
         for n in arguments
@@ -254,13 +254,13 @@ def _list_statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
 
 def _drop_nested_units(units: list[Unit]) -> list[Unit]:
     """Return units without overlaps; a unit within another unit is left out."""
-    kept: list[Unit] = []
+    kept_units: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
-        if not kept or unit.start >= kept[-1].end:
-            kept.append(unit)
-        elif unit.end > kept[-1].end:
-            kept.append(replace(unit, start=kept[-1].end))
-    return kept
+        if not kept_units or unit.start >= kept_units[-1].end:
+            kept_units.append(unit)
+        elif unit.end > kept_units[-1].end:
+            kept_units.append(replace(unit, start=kept_units[-1].end))
+    return kept_units
 
 
 _STATEMENT_NODES = frozenset(

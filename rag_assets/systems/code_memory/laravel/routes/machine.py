@@ -367,8 +367,8 @@ class Machine:
             return
         computed = [key for key, option in value.options.items() if isinstance(option, Unknown)]
         if not isinstance(value.name, str) or computed:
-            what = ", ".join(computed) if isinstance(value.name, str) else "the name"
-            self.record_unresolved(f"a resource with computed parts: {what}")
+            computed_names = ", ".join(computed) if isinstance(value.name, str) else "the name"
+            self.record_unresolved(f"a resource with computed parts: {computed_names}")
         else:
             self.spend_steps(_RESOURCE_STEPS)
             register_resource(self.router, value, self.build_context())

@@ -179,8 +179,8 @@ class LaravelProgram:
                 name = posixpath.basename(file_facts.path).removesuffix(".php")
                 if name in {"app", "providers"}:
                     root = posixpath.dirname(posixpath.dirname(file_facts.path))
-                    listed = self.providers.setdefault(f"{root}/" if root else "", {})
-                    listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
+                    class_names = self.providers.setdefault(f"{root}/" if root else "", {})
+                    class_names.update(dict.fromkeys(fact.values["values"].get("providers", ())))
                 self._settings.setdefault(name, []).append((file_facts.path, fact.values["values"]))
 
     def _add_statement(self, path: str, fact: Fact) -> None:
@@ -209,26 +209,26 @@ def iter_providers(program: LaravelProgram) -> Iterator[str]:
     A provider of an application is skipped if the application lists other providers of its own and
     no statement names this one: Laravel's skeleton contains such unused providers.
     """
-    names = (name for listed in program.providers.values() for name in listed)
-    listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    names = (name for class_names in program.providers.values() for name in class_names)
+    positions = {name: index for index, name in enumerate(dict.fromkeys(names))}
     providers = [
-        (listed.get(name, len(listed)), not class_.path.startswith("app/"), class_.path, name)
+        (positions.get(name, len(positions)), not class_.path.startswith("app/"), class_.path, name)
         for name, class_ in program.classes.items()
         if not class_.fact.values.get("abstract") and not is_test(class_.path)
         if any(
             ancestor not in program.classes and ancestor.rpartition("\\")[2].endswith("Provider")
             for ancestor in program.list_ancestors(name)
         )
-        if name in listed or name in program.registered or not _is_replaced(program, class_.path)
+        if name in positions or name in program.registered or not _is_replaced(program, class_.path)
     ]
     yield from (name for *_, name in sorted(providers))
 
 
 def _is_replaced(program: LaravelProgram, path: str) -> bool:
     """Return whether the application of an unlisted provider's file lists its own providers."""
-    for root, listed in program.providers.items():
+    for root, class_names in program.providers.items():
         folder = f"{root}app/"
-        classes = (program.classes[name] for name in listed if name in program.classes)
+        classes = (program.classes[name] for name in class_names if name in program.classes)
         if path.startswith(folder) and any(class_.path.startswith(folder) for class_ in classes):
             return True
     return False

@@ -87,8 +87,10 @@ class MigratedTable:
         if former is None:
             self.reasons["a changed column is not created by any migration that was read"] = None
         elif change_keeps:
-            kept = {key: value for key, value in former.items() if key not in _DROPPED_ATTRIBUTES}
-            attributes = {**kept, **attributes}
+            kept_attributes = {
+                key: value for key, value in former.items() if key not in _DROPPED_ATTRIBUTES
+            }
+            attributes = {**kept_attributes, **attributes}
         self.columns[name] = attributes
 
     def run(self, command: Mapping[str, Any]) -> None:

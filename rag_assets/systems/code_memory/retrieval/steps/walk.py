@@ -90,8 +90,10 @@ class RelationViews:
         # read different documents.
         is_fixed = isinstance(view.relations, GraphRelations)
         if is_fixed and type(self._services.policy) is FlatScopes:
-            kept = self._neighbourhoods.get(_get_graph_key(progress), moment.state, moment.scopes)
-            return view, kept
+            cached_view = self._neighbourhoods.get(
+                _get_graph_key(progress), moment.state, moment.scopes
+            )
+            return view, cached_view
         return view, Neighbourhoods()
 
 
@@ -437,7 +439,7 @@ def _select_answers(flow: Flow, question: QuestionNames) -> Flow | None:
     """
     if not question.is_relational or not question.wanted_types:
         return flow if question.is_relational else None
-    kept = tuple(
+    kept_nodes = tuple(
         reached
         for reached in flow.nodes
         if len(reached.path) == 1
@@ -446,4 +448,8 @@ def _select_answers(flow: Flow, question: QuestionNames) -> Flow | None:
             and (len(reached.path) == _DIRECT_PATH_LENGTH or reached.score >= _MIN_INDIRECT_SCORE)
         )
     )
-    return replace(flow, nodes=kept) if any(len(reached.path) > 1 for reached in kept) else None
+    return (
+        replace(flow, nodes=kept_nodes)
+        if any(len(reached.path) > 1 for reached in kept_nodes)
+        else None
+    )

@@ -118,8 +118,8 @@ class Attributes:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
             return above
-        kept = 1 if self._info is not None else 0
-        return (*above[:kept], own, *above[kept:])
+        kept_count = 1 if self._info is not None else 0
+        return (*above[:kept_count], own, *above[kept_count:])
 
     def _parse(self, content: bytes | None, folder: str, base: int, where: str) -> _File | None:
         if not content:

@@ -244,8 +244,10 @@ class StoredContents:
 
         attributes = self.attributes.get(path)
         converted = convert_content(content, attributes, self._autocrlf, read_blob)
-        same = oid is not None and converted != content and compute_blob_id(converted) == oid
-        return StoredContent(converted, oid if same else None, is_certain=False)
+        is_same_blob = (
+            oid is not None and converted != content and compute_blob_id(converted) == oid
+        )
+        return StoredContent(converted, oid if is_same_blob else None, is_certain=False)
 
 
 class Worktree:
