@@ -100,7 +100,7 @@ class AnsweringEntries:
 
 
 def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
-    """Return the time such that entries embedded before it are expired; None if none expire."""
+    """Return the time before which embedded entries are expired; None if none expire."""
     days = tenant.get_retention_days("experience")
     return None if days is None else now - timedelta(days=days)
 
