@@ -48,9 +48,9 @@ def contents_check(context: CheckContext) -> Verdict:
     """Compare the day's share of the documents with their sources."""
     ctx = context.tenant
     report = compare_contents(ctx, context.share)
-    found = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])
+    documents = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])
     return build_verdict(
-        report, {document.document_id: document.uri for document in found}, context.share.days
+        report, {document.document_id: document.uri for document in documents}, context.share.days
     )
 
 
@@ -67,8 +67,8 @@ def _iter_offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator
 
 def _describe(report: ContentsReport, offenders: tuple[tuple[Cell, ...], ...], days: int) -> str:
     if not offenders:
-        what = f"{format_count(report.compared, 'document')} read again, equal to the catalog"
-        return what if days == 1 else f"{what}; all are read within {days} days"
+        summary = f"{format_count(report.compared, 'document')} read again, equal to the catalog"
+        return summary if days == 1 else f"{summary}; all are read within {days} days"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     return f"{fault}: {which}{more}; run `rag-assets sync TENANT --repair` to read everything again"

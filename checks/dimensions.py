@@ -85,10 +85,10 @@ def build_vectors_verdict(
         faulty: for each fault, the uri of a document, the hash of a text in the document, and the
             fault of the text's vector.
     """
-    texts, named = {text for _, text, _ in faulty}, {uri for uri, _, _ in faulty}
+    texts, uris = {text for _, text, _ in faulty}, {uri for uri, _, _ in faulty}
     wrong = sorted({fault for _, _, fault in faulty if fault.endswith("dimensions")})
     description = (
-        f"{format_count(len(texts), 'vector')} of {format_count(len(named), 'document')} are faulty"
+        f"{format_count(len(texts), 'vector')} of {format_count(len(uris), 'document')} are faulty"
         if faulty
         else f"{format_count(scanned, 'unit vector')} of {dimensions} dimensions"
     )
@@ -187,12 +187,12 @@ def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
     scanned = absent = 0
     for batch in iter_parsed_batches(ctx, run_id):
         hashes = ctx.lake.read_chunk_hashes({item.chunk_set_key for item in batch})
-        wanted = {text for of_set in hashes.values() for text in of_set}
-        frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
+        wanted_hashes = {text for of_set in hashes.values() for text in of_set}
+        frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted_hashes)
         keys = frame["text_sha256"].to_list()
         faults = find_vector_faults(keys, frame["vector"].to_list(), embedder.dimensions)
         scanned += len(keys)
-        absent += len(wanted.difference(keys))
+        absent += len(wanted_hashes.difference(keys))
         for item in batch if faults else ():
             used = dict.fromkeys(hashes.get(item.chunk_set_key, ()))
             faulty += [(item.document.uri, text, faults[text]) for text in used if text in faults]

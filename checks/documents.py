@@ -18,8 +18,8 @@ def find_documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
     slice_ = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if slice_ is None:
         return ctx.catalog.documents.all(ctx.ref.id)
-    found = ctx.catalog.documents.find(ctx.ref.id, slice_.document_ids)
-    return [document for document in found if document.status != "DELETED"]
+    documents = ctx.catalog.documents.find(ctx.ref.id, slice_.document_ids)
+    return [document for document in documents if document.status != "DELETED"]
 
 
 def iter_parsed_batches(ctx: TenantContext, run_id: str) -> Iterator[list[ParsedDocument]]:

@@ -50,7 +50,7 @@ class ChunkUser:
 def iter_chunk_rows(
     stored: "pl.DataFrame", users: Mapping[str, ChunkUser]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield a row of facts about every chunk, without its text, for the suite.
+    """Yield one row for each chunk, without its text, as the suite validates them.
 
     Args:
         users: for each chunk set, by its key, a document that uses it.
@@ -82,10 +82,10 @@ def iter_chunk_rows(
 
 
 def iter_vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
-    """Yield a row of facts about every vector, for the suite.
+    """Yield one row for each vector: its length, time and document, as the suite validates them.
 
     Args:
-        uris: uri of a document with each text, by text_sha256.
+        uris: for each embedded text, the uri of a document that contains it, by text_sha256.
     """
     rows = stored.unique(("text_sha256", "vector"), maintain_order=True)
     columns = ("text_sha256", "vector", "created_at")

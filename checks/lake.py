@@ -68,8 +68,10 @@ def lake_check(context: CheckContext) -> Verdict:
         other_writer = tenant is None and context.has_other_writer()
     documents = {id_ for lost in drift.losses for id_ in lost.documents}
     catalog = context.tenant.catalog
-    found = catalog.documents.find(context.tenant.ref.id, sorted(documents)) if documents else []
-    uris = {document.document_id: document.uri for document in found}
+    documents_by_id = (
+        catalog.documents.find(context.tenant.ref.id, sorted(documents)) if documents else []
+    )
+    uris = {document.document_id: document.uri for document in documents_by_id}
     return build_verdict(drift, uris, writer_at_work=other_writer)
 
 

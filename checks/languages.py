@@ -13,7 +13,7 @@ from rag_assets.pipeline.languages import UnreadDocuments, describe_unread
 from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow
 
-SAMPLED = 200
+SAMPLED_DOCUMENTS = 200
 """Number of documents in the sample."""
 TOLERATED_SHARE = 0.05
 """Maximum share of unsupported documents with which the check passes."""
@@ -64,7 +64,7 @@ def _sample_chunk_sets(ctx: TenantContext) -> Iterator[ChunkSetRow]:
     """Yield the chunk sets of a sample of documents, which is always the same."""
     documents = ctx.catalog.documents.all(ctx.ref.id)
     documents.sort(key=lambda document: sha256_hex(document.document_id))
-    parsed = find_parsed_documents(ctx, documents[:SAMPLED])
+    parsed = find_parsed_documents(ctx, documents[:SAMPLED_DOCUMENTS])
     rows = ctx.lake.chunk_sets({item.chunk_set_key for item in parsed})
     for item in parsed:
         if item.chunk_set_key in rows:

@@ -8,7 +8,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.slices import find_remedy
 from rag_assets.storage.catalog.documents.model import Document
 
-_MOST = 500
+_MAX_LISTED_DOCUMENTS = 500
 
 
 def build_verdict(
@@ -52,6 +52,6 @@ def quarantine_check(context: CheckContext) -> Verdict:
     """Report the documents in quarantine."""
     ctx = context.tenant
     counts = ctx.catalog.documents.count_by_status(ctx.ref.id)
-    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST)
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MAX_LISTED_DOCUMENTS)
     living = sum(count for status, count in counts.items() if status != "DELETED")
     return build_verdict(ctx.ref.id, failed, counts.get("FAILED", 0), living)

@@ -9,7 +9,7 @@ import dagster as dg
 from rag_assets.assets.metadata_values import build_table
 from rag_assets.checks.verdict import Verdict
 
-_MOST_OFFENDERS = 50
+_MAX_OFFENDERS = 50
 _OWN_PAGES = ("/documents/", "/data-docs/")
 
 
@@ -65,8 +65,8 @@ def to_check_evaluation(
 def _build_offender_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dg.TableMetadataValue:
-    shown = [[_format_value(cell) for cell in row] for row in rows[:_MOST_OFFENDERS]]
-    return build_table(dict.fromkeys(columns, "string"), shown)
+    shown_rows = [[_format_value(cell) for cell in row] for row in rows[:_MAX_OFFENDERS]]
+    return build_table(dict.fromkeys(columns, "string"), shown_rows)
 
 
 def _convert_note(value: object) -> dg.MetadataValue:

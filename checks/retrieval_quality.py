@@ -22,48 +22,53 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 """States of a build that is complete, but does not serve yet."""
 
 
-def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
-    """Pass if a new build measures at most the tolerance below the serving build."""
-    failed = found.outcome == "fail"
+def build_verdict(quality: QualityVerdict, tenant_id: str) -> Verdict:
+    """Pass if no measure of a new build is worse than the serving build's by over the tolerance."""
+    failed = quality.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"
     return Verdict(
-        passed=found.outcome == "pass",
-        description=f"{found.description}{command if failed else ''}",
+        passed=quality.outcome == "pass",
+        description=f"{quality.description}{command if failed else ''}",
         compared=(
-            *(Compared(f"{one.measure}, at least", one.least, one.new) for one in found.guarded),
-            Compared("judged questions asked, at least", found.least, found.questions),
+            *(
+                Compared(f"{measure.measure}, at least", measure.least, measure.new)
+                for measure in quality.guarded
+            ),
+            Compared("judged questions asked, at least", quality.least, quality.questions),
         ),
         columns=("question answered worse", "nDCG@10 of the serving build", "of the new build"),
-        offenders=tuple((one.question, one.serving, one.new) for one in found.worse),
+        offenders=tuple((judged.question, judged.serving, judged.new) for judged in quality.worse),
         severity=severity,
-        notes={"questions left out": len(found.apart)} if found.apart else {},
+        notes={"questions left out": len(quality.apart)} if quality.apart else {},
     )
 
 
-def build_serving_verdict(found: Evaluation, least: int) -> Verdict:
+def build_serving_verdict(evaluation: Evaluation, least: int) -> Verdict:
     """Report the serving build's measures; warn of too few questions and of deleted documents."""
-    count, gone = len(found.people.ids), len(found.gone)
-    parts = [f"serving build {found.generation}: {_format_means(found)}"] if count else []
+    count, missing_documents = len(evaluation.people.ids), len(evaluation.gone)
+    parts = [f"serving build {evaluation.generation}: {_format_means(evaluation)}"] if count else []
     if count < least:
         parts.append(
             f"only {format_count(count, 'judged question')}, and at least {least} are needed: no"
             " build is held back because of its answers"
         )
-    if gone:
-        parts.append(f"documents that answer {format_count(gone, 'question')} no longer exist")
+    if missing_documents:
+        parts.append(
+            f"documents that answer {format_count(missing_documents, 'question')} no longer exist"
+        )
     return Verdict(
-        passed=count >= least and not found.unmeasured,
+        passed=count >= least and not evaluation.unmeasured,
         description="; ".join(parts),
         compared=(
             Compared("judged questions asked, at least", least, count),
-            Compared("questions whose documents are gone", 0, len(found.unmeasured)),
+            Compared("questions whose documents are gone", 0, len(evaluation.unmeasured)),
         ),
         columns=("question", "documents that are gone"),
-        offenders=tuple((id_, ", ".join(paths)) for id_, paths in found.gone.items()),
+        offenders=tuple((id_, ", ".join(paths)) for id_, paths in evaluation.gone.items()),
         severity="WARN",
         mend="add or replace judged questions with `rag-assets judgements import TENANT FILE`",
-        notes=dict(_iter_notes(found)),
+        notes=dict(_iter_notes(evaluation)),
     )
 
 
@@ -84,11 +89,11 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
     if not ctx.catalog.judgements.count_by_kind(tenant_id).get(False):
         return _build_verdict_without_questions(
-            describe_missing_questions(tenant_id), least, passed=True
+            describe_missing_questions(tenant_id), least, is_passed=True
         )
     serving = ctx.catalog.generations.serving(tenant_id)
     if serving is None:
-        return _build_verdict_without_questions("no build serves yet", least, passed=True)
+        return _build_verdict_without_questions("no build serves yet", least, is_passed=True)
     try:
         new = context.build or _find_candidate(ctx, serving)
         if new is not None:
@@ -100,7 +105,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         if context.build is not None:
             raise  # The quality is unknown, so the build is judged again later.
         return _build_verdict_without_questions(
-            f"the questions could not be asked: {error.advice}", least, passed=False
+            f"the questions could not be asked: {error.advice}", least, is_passed=False
         )
 
 
@@ -113,9 +118,9 @@ def _find_candidate(ctx: TenantContext, serving: Generation) -> Generation | Non
     return max(waiting, key=lambda build: build.number, default=None)
 
 
-def _build_verdict_without_questions(description: str, least: int, *, passed: bool) -> Verdict:
+def _build_verdict_without_questions(description: str, least: int, *, is_passed: bool) -> Verdict:
     return Verdict(
-        passed=passed,
+        passed=is_passed,
         description=description,
         compared=(Compared("judged questions asked, at least", least, 0),),
         severity="WARN",
@@ -123,20 +128,22 @@ def _build_verdict_without_questions(description: str, least: int, *, passed: bo
     )
 
 
-def _format_means(found: Evaluation) -> str:
-    return ", ".join(f"{measure} {mean:.3f}" for measure, mean in _collect_means(found).items())
+def _format_means(evaluation: Evaluation) -> str:
+    return ", ".join(
+        f"{measure} {mean:.3f}" for measure, mean in _collect_means(evaluation).items()
+    )
 
 
-def _collect_means(found: Evaluation) -> Mapping[str, float]:
-    estimates = {measure: found.people.estimate(measure) for measure in MEASURES}
+def _collect_means(evaluation: Evaluation) -> Mapping[str, float]:
+    estimates = {measure: evaluation.people.estimate(measure) for measure in MEASURES}
     return {
         measure: estimate.mean for measure, estimate in estimates.items() if estimate is not None
     }
 
 
-def _iter_notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:
-    yield from _collect_means(found).items()
-    if found.people.judged is not None:
-        yield "judged of the first 10", round(found.people.judged, 4)
-    if found.unanswerable:
-        yield "questions that no document answers", found.unanswerable
+def _iter_notes(evaluation: Evaluation) -> Iterator[tuple[str, Cell]]:
+    yield from _collect_means(evaluation).items()
+    if evaluation.people.judged is not None:
+        yield "judged of the first 10", round(evaluation.people.judged, 4)
+    if evaluation.unanswerable:
+        yield "questions that no document answers", evaluation.unanswerable

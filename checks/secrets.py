@@ -22,7 +22,7 @@ from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.lake.model import ChunkSetRow
 
-_MOST_NAMED = 50
+_MAX_NAMED_DOCUMENTS = 50
 Where = Literal["title", "heading", "context", "text"]
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
@@ -62,7 +62,7 @@ class ScanCounts:
     """Counts of scanned data, and of data that the pipeline masked or dropped.
 
     Attributes:
-        rules: rules because of which chunks were dropped, each with the number of chunks.
+        rules: for each rule that caused chunks to be dropped, the number of these chunks.
         masked: uri of each document with masked credentials, with the number of credentials per
             rule.
     """
@@ -93,9 +93,9 @@ def find_leaks(
             yield from _iter_leaks("heading", chunk.ordinal, headings[heading])
         parts: tuple[tuple[Where, str], ...] = (("context", chunk.context), ("text", chunk.text))
         for where, text in parts:
-            found = scan(text) if text else ()
-            left = [span for span in found if confirm(text[span.start : span.end])]
-            yield from _iter_leaks(where, chunk.ordinal, left)
+            spans = scan(text) if text else ()
+            confirmed_spans = [span for span in spans if confirm(text[span.start : span.end])]
+            yield from _iter_leaks(where, chunk.ordinal, confirmed_spans)
 
 
 class Gate:
@@ -170,12 +170,12 @@ def _describe_masked(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) 
 
     The note has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
     """
-    shown = [
+    shown_entries = [
         f"{uri}: {', '.join(f'{rule} {count:,}' for rule, count in rules)}"
-        for uri, rules in masked[:_MOST_NAMED]
+        for uri, rules in masked[:_MAX_NAMED_DOCUMENTS]
     ]
-    more = len(masked) - len(shown)
-    return "; ".join([*shown, *([f"and {more:,} more"] if more else [])]) or "none"
+    more = len(masked) - len(shown_entries)
+    return "; ".join([*shown_entries, *([f"and {more:,} more"] if more else [])]) or "none"
 
 
 @tenant_check(
@@ -202,8 +202,8 @@ def secrets_check(context: CheckContext) -> Verdict:
 
 def _build_rule_notes(scanned: Mapping[str, Any]) -> dict[str, str | int]:
     """Return notes on the last complete scan of stored data: its rules and their findings."""
-    found = scanned.get("found") or {}
-    by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
+    findings = scanned.get("found") or {}
+    by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(findings.items()))
     notes: dict[str, str | int] = {"rules": scanned.get("version", "not scanned yet")}
     notes["found by the first scan with these rules"] = by_rule or "none"
     if receipt := scanned.get("receipt"):

@@ -10,7 +10,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, today
 from rag_assets.storage.catalog.journal.events import Event
 
-_NEAR = 0.8
+_NEAR_CAP_SHARE = 0.8
 
 
 def build_verdict(
@@ -25,7 +25,7 @@ def build_verdict(
         waiting: number of documents that wait to be retried.
     """
     stopping = [cap for cap in caps if cap.name in reached]
-    near = [cap for cap in caps if cap.share >= _NEAR]
+    near = [cap for cap in caps if cap.share >= _NEAR_CAP_SHARE]
     if stopping:
         description = (
             f"the spending cap of {stopping[0].limit_text} is reached ({stopping[0].spent_text}):"

@@ -18,7 +18,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.documents.model import Document
 
-_BATCH = 500
+_BATCH_DOCUMENTS = 500
 
 Reason = Literal[
     "waits",  # listed, but not processed yet
@@ -114,23 +114,23 @@ def build_verdict(
 
     Documents with an uncertain lag, or that wait for a person's decision, cause only a warning.
     """
-    late = [b for b in behind if now - b.since > limit]
-    error = any(b.certain for b in late)
-    held = any(b.reason == "held" for b in behind)
+    late_items = [b for b in behind if now - b.since > limit]
+    error = any(b.certain for b in late_items)
+    has_held = any(b.reason == "held" for b in behind)
     severity: Severity = "ERROR" if error else "WARN"
     oldest = max((now - b.since for b in behind), default=timedelta(0))
     most_urgent = sorted(behind, key=lambda b: (not b.certain, b.since, b.uri))
     return Verdict(
-        passed=not late and not held,
-        description=_describe(behind, late, oldest, limit),
+        passed=not late_items and not has_held,
+        description=_describe(behind, late_items, oldest, limit),
         mend="run `rag-assets sync TENANT --allow-deletes` to delete the documents that disappeared"
-        if held
+        if has_held
         else "run `rag-assets sync TENANT` to bring them up to date, or to see why that fails",
         compared=(
             Compared(
                 "oldest lag in minutes, at most", round_up_minutes(limit), round_up_minutes(oldest)
             ),
-            Compared("documents later than that", 0, len(late)),
+            Compared("documents later than that", 0, len(late_items)),
         ),
         columns=("document", "why", "since", "minutes"),
         offenders=tuple(
@@ -177,12 +177,12 @@ def round_up_minutes(duration: timedelta) -> int:
 
 def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str, str]:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
-    made: dict[str, str] = {}
+    document_keys: dict[str, str] = {}
     if serving is not None:
-        for batch in batched(documents, _BATCH):
+        for batch in batched(documents, _BATCH_DOCUMENTS):
             ids = [document.document_id for document in batch]
-            made |= ctx.catalog.index.find_document_keys(ctx.ref.id, serving.number, ids)
-    return made
+            document_keys |= ctx.catalog.index.find_document_keys(ctx.ref.id, serving.number, ids)
+    return document_keys
 
 
 def _find_lagging_at_sources(
@@ -241,17 +241,19 @@ def _find_last_listing(sync: Sync | None, now: datetime) -> datetime:
 
 
 def _describe(
-    behind: Sequence[LaggingItem], late: Sequence[LaggingItem], oldest: timedelta, limit: timedelta
+    behind: Sequence[LaggingItem],
+    late_items: Sequence[LaggingItem],
+    oldest: timedelta,
+    limit: timedelta,
 ) -> str:
     if not behind:
         return "every document equals its source"
     count = format_count(len(behind), "document")
     lag = f"{count} behind, the oldest for {round_up_minutes(oldest):,} min"
-    if not late:
-        return f"{lag}, within the limit of {round_up_minutes(limit):,} min"
-    return (
-        f"{lag}; {len(late):,} of them for longer than the limit of {round_up_minutes(limit):,} min"
-    )
+    minutes = round_up_minutes(limit)
+    if not late_items:
+        return f"{lag}, within the limit of {minutes:,} min"
+    return f"{lag}; {len(late_items):,} of them for longer than the limit of {minutes:,} min"
 
 
 def _get_now() -> datetime:

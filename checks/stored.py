@@ -47,8 +47,10 @@ def stored_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     drifts = compare_stored(ctx, context.share)
     ids = [id_ for drift in drifts for id_ in (*drift.missing, *drift.altered)]
-    found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
-    return build_verdict(drifts, {document.document_id: document.uri for document in found})
+    documents_by_id = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
+    return build_verdict(
+        drifts, {document.document_id: document.uri for document in documents_by_id}
+    )
 
 
 def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:

@@ -22,7 +22,7 @@ from jinja2.bccache import Bucket
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
-_MOST_NAMED = 50
+_MAX_EXAMPLES = 50
 _REMOTE = re.compile(
     r"<script[^>]*\bsrc=[\"']?https?:[^>]*>\s*</script>"
     r"|<link[^>]*\bhref=[\"']?https?:[^>]*>"
@@ -83,7 +83,7 @@ def build_chunk_rules() -> tuple[Rule, ...]:
         _require_above("ordinals are below the number of chunks", "chunks", "ordinal"),
         _require_between("a chunk has at least one token", "token_count", 1, None),
         _require_above(
-            "a chunk is within the limit of its chunker", "limit", "size", or_equal=True
+            "a chunk is within the limit of its chunker", "limit", "size", allows_equal=True
         ),
         _require_between("a chunk contains more than white space", "characters", 1, None),
         _require_between("ordinals count from 0", "ordinal", 0, None),
@@ -91,7 +91,10 @@ def build_chunk_rules() -> tuple[Rule, ...]:
         _require_between("lines count from 1", "line_start", 1, None),
         _require_above("a chunk ends after it starts", "end", "start"),
         _require_above(
-            "the last line is not before the first line", "line_end", "line_start", or_equal=True
+            "the last line is not before the first line",
+            "line_end",
+            "line_start",
+            allows_equal=True,
         ),
         Rule(
             "the hash equals the hash of the embedded text",
@@ -171,7 +174,7 @@ def _validate(
             result_format={
                 "result_format": "COMPLETE",
                 "unexpected_index_column_names": list(naming),
-                "partial_unexpected_count": _MOST_NAMED,
+                "partial_unexpected_count": _MAX_EXAMPLES,
             },
         )
         broken += _iter_broken_rules(rules, results.results, naming)
@@ -256,11 +259,13 @@ def _iter_broken_rules(
         if outcome.success:
             continue
         rule = rules[outcome.expectation_config.meta["rule"]]
-        found = outcome.result.get("unexpected_index_list") or []
-        examples = [tuple(_to_plain_number(row.get(column)) for column in naming) for row in found]
+        indexes = outcome.result.get("unexpected_index_list") or []
+        examples = [
+            tuple(_to_plain_number(row.get(column)) for column in naming) for row in indexes
+        ]
         # An expectation that could not be evaluated names no row, and counts as violated.
-        count = int(outcome.result.get("unexpected_count") or len(found))
-        yield BrokenRule(rule.description, count, tuple(examples[:_MOST_NAMED]))
+        count = int(outcome.result.get("unexpected_count") or len(indexes))
+        yield BrokenRule(rule.description, count, tuple(examples[:_MAX_EXAMPLES]))
 
 
 def _to_plain_number(value: object) -> object:
@@ -279,8 +284,10 @@ def _require_between(description: str, column: str, low: int, high: int | None) 
     return Rule(description, "ExpectColumnValuesToBeBetween", arguments)
 
 
-def _require_above(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
-    arguments = {"column_A": column, "column_B": other, "or_equal": or_equal, **_BOTH}
+def _require_above(
+    description: str, column: str, other: str, *, allows_equal: bool = False
+) -> Rule:
+    arguments = {"column_A": column, "column_B": other, "or_equal": allows_equal, **_BOTH}
     return Rule(description, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
 
 

@@ -80,14 +80,14 @@ class CheckContext:
         return DailyShare(1 if self.deep else tenant.tenant.drift.days, tenant.clock.now().date())
 
     @contextmanager
-    def exclude_writers(self, what: str) -> Iterator[TenantContext | None]:
+    def exclude_writers(self, task: str) -> Iterator[TenantContext | None]:
         """Keep other processes from writing for the tenant, and yield the tenant meanwhile.
 
         Yields None if another process keeps writing, and if a single build is checked.
         """
         with ExitStack() as stack:
             try:
-                tenant = stack.enter_context(self.locked(what)) if self.build is None else None
+                tenant = stack.enter_context(self.locked(task)) if self.build is None else None
             except TenantLocked:
                 tenant = None
             yield tenant
@@ -109,7 +109,7 @@ class CheckContext:
         return cls(tenant, run.run_id, workbench, log, deep=run.tags.get(DEEP_TAG) == "true")
 
     @contextmanager
-    def locked(self, what: str) -> Iterator[TenantContext]:
+    def locked(self, task: str) -> Iterator[TenantContext]:
         """Hold the tenant's lock, and yield the tenant for writing while it is held.
 
         Raises:
@@ -119,9 +119,9 @@ class CheckContext:
         present = lock.holder(tenant_id)
         # A run of the whole pipeline already holds the lock, until the run ends.
         own = present is not None and present.run_id == self.run_id
-        holder = Holder.here(what, self.run_id)
-        with lock.hold(tenant_id, holder, wait_seconds=0.0 if own else _WAIT_SECONDS) as held:
-            yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
+        holder = Holder.here(task, self.run_id)
+        with lock.hold(tenant_id, holder, wait_seconds=0.0 if own else _WAIT_SECONDS) as held_lock:
+            yield self.workbench.context(tenant_id, guard=held_lock.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
         """Return whether another run writes for the tenant; then differences may be temporary."""

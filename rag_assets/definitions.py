@@ -120,9 +120,9 @@ def system_parts(systems: Systems, core: Parts) -> Parts:
 
 
 def _load_parts(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]:
-    taken = {name for part in core for name in _names(part)}
-    found: dict[int, Any] = {}
-    for name, part in systems.parts(kind, reserved=taken).items():
+    taken_names = {name for part in core for name in _names(part)}
+    parts_by_id: dict[int, Any] = {}
+    for name, part in systems.parts(kind, reserved=taken_names).items():
         loaded = part.load()
         if name not in (names := _names(loaded)):
             raise ConfigurationError(
@@ -130,8 +130,8 @@ def _load_parts(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, 
                 f" {name!r} differs from the name of the object at {part.reference}",
                 hint=f"use the name {' or '.join(names) or 'that Dagster uses'} in the system",
             )
-        found[id(loaded)] = loaded
-    return tuple(found.values())
+        parts_by_id[id(loaded)] = loaded
+    return tuple(parts_by_id.values())
 
 
 def _names(part: Any) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def build_resources(
     )
     checks = tuple(check for check in parts.checks if isinstance(check, TenantCheck))
     constants = {"checks": checks, "publish_judge": BuildJudgeFactory(checks)}
-    found = {
+    resources = {
         "postgres": postgres,
         "workbench": workbench,
         "runs": own_runs,
@@ -202,7 +202,7 @@ def build_resources(
             for name, value in constants.items()
         },
     }
-    return {names.resource(name): resource for name, resource in found.items()}
+    return {names.resource(name): resource for name, resource in resources.items()}
 
 
 def _own_name(part: Any, names: Naming) -> str:

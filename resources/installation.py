@@ -28,7 +28,7 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @classmethod
     def from_installation(cls, installation: Installation | None) -> InstallationResource:
-        """Return the resource for an installation; by default, for that of the environment."""
+        """Return the resource for an installation; by default, the environment's installation."""
         return cls(**(installation or Installation()).given())
 
     @property

@@ -161,9 +161,9 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         tag that disables Dagster's retries: our code has already retried, or the next sync will.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
-        wanted = {**self.installation_tags, **self.names.naming_tag, **retries}
-        if not run.tags.items() >= wanted.items():
-            instance.add_run_tags(run.run_id, wanted)
+        wanted_tags = {**self.installation_tags, **self.names.naming_tag, **retries}
+        if not run.tags.items() >= wanted_tags.items():
+            instance.add_run_tags(run.run_id, wanted_tags)
 
     def record_history(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
         """Record that an instance contains a run of a tenant, or a run over all tenants.

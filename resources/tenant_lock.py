@@ -61,22 +61,22 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                     log.info(f"waiting for the tenant's lock, held by {holder}") if log else None
                 ),
                 on_takeover=take_over,
-            ) as held:
+            ) as held_lock:
                 settings = self.postgres.installation.settings
                 fail_abandoned_runs(instance, self.postgres.catalog(), settings, tenant_id)
-                self._held = held
+                self._held = held_lock
                 try:
                     yield self
                 finally:
-                    self._retreat_if_lost(held, tenant_id)
+                    self._retreat_if_lost(held_lock, tenant_id)
         except RagAssetsError as error:
             raise dg.Failure(f"{error.message}; {error.hint}", allow_retries=False) from None
         finally:
             self._held = None
 
-    def _retreat_if_lost(self, held: HeldLock, tenant_id: str) -> None:
+    def _retreat_if_lost(self, held_lock: HeldLock, tenant_id: str) -> None:
         try:
-            held.check()
+            held_lock.check()
         except TenantLocked:
             # If the tenant was removed meanwhile, only this run can delete what it wrote.
             self.workbench.retreat(tenant_id)

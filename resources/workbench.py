@@ -36,7 +36,7 @@ from rag_assets.storage.catalog.tenants.table import TenantRecord
 SKIPPED_DISABLED: Final = {"skipped": "disabled"}
 """Metadata of steps that were skipped because their tenant is disabled."""
 _REPORT_SECONDS = 0.5
-_MOST_KEPT = 2
+_MAX_KEPT_CONTEXTS = 2
 """Maximum number of kept contexts: one for the steps, and one for the checks between them."""
 
 
@@ -105,7 +105,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         kept = next((kept for kept in self._kept if (kept.record, kept.guard) == wanted), None)
         if kept is None:
             kept = _KeptContext(record, guard, self._build(catalog, record, guard, log))
-            self._kept = [kept, *self._kept][:_MOST_KEPT]
+            self._kept = [kept, *self._kept][:_MAX_KEPT_CONTEXTS]
         return replace(kept.context, log=log)
 
     def _build(

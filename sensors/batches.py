@@ -11,7 +11,7 @@ from rag_assets.pipeline.batches import choose_due_batches, poll_batches
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import convert_to_failures
 
-_MOST = 50
+_MAX_POLLED_BATCHES = 50
 """Maximum number of batches that a tick polls, with one request each."""
 
 
@@ -30,7 +30,7 @@ def embedding_batches_sensor(
     with convert_to_failures(postgres.installation):
         catalog = postgres.catalog()
         batches = catalog.batches.list_open()
-        polled = choose_due_batches(batches, datetime.now(UTC), _MOST)
+        polled = choose_due_batches(batches, datetime.now(UTC), _MAX_POLLED_BATCHES)
         embedders = Embedders(catalog, postgres.installation.settings)
         for problem in poll_batches(catalog, embedders, polled) if polled else ():
             context.log.error(problem)

@@ -22,9 +22,9 @@ from rag_assets.storage.catalog.journal.check_results import CatalogLag, CheckRe
 from rag_assets.tenants.model import Tenant
 
 _STALENESS = ("search_index", "staleness")
-_OVERDUE = timedelta(hours=30)
+_OVERDUE_AGE = timedelta(hours=30)
 """Age of an overdue result: a day, and a margin for a slow daily run."""
-_AT_ONCE = 200
+_MAX_TENANTS_PER_RUN = 200
 """Maximum number of tenants with overdue checks in one run; the next run checks the others."""
 
 _DAILY = [check.full_name for check in collect_tenant_checks() if not check.nightly]
@@ -72,8 +72,8 @@ def compare_staleness(
         if result is None or result.passed is None:
             continue
         lag = lags.get(tenant_id, CatalogLag())
-        late = lag.since is not None and now - lag.since > limit
-        behind = late or lag.held_deletions > 0
+        is_late = lag.since is not None and now - lag.since > limit
+        behind = is_late or lag.held_deletions > 0
         (unchanged if behind != result.passed else changed).append(tenant_id)
     return Staleness(tuple(unchanged), tuple(changed))
 
@@ -102,8 +102,10 @@ def staleness_sensor(
         table = postgres.catalog().check_results
         records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
         keys = [(check.asset, check.name) for check in checks]
-        evaluated = table.count_evaluated_since(keys, _OVERDUE)
-        overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
+        evaluated = table.count_evaluated_since(keys, _OVERDUE_AGE)
+        overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][
+            :_MAX_TENANTS_PER_RUN
+        ]
         limits = {
             record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)
             for record in records

@@ -59,9 +59,9 @@ def drift_offenders_sensor(
         for record in catalog.tenants.all():
             if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
-            found = catalog.events.latest(record.id, kind="drift_found", limit=1)
+            drift_events = catalog.events.latest(record.id, kind="drift_found", limit=1)
             if _is_unrepaired(catalog, record.id) and _allows_repair(record):
-                key = f"{record.id}/{record.incarnation}/{found[0].id}"
+                key = f"{record.id}/{record.incarnation}/{drift_events[0].id}"
                 reason = "its stores or sources differ from the catalog"
                 tags = {REASON_TAG: reason, **runs.installation_tags}
                 requests.append(
@@ -91,18 +91,20 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
         def compare(tenants: Sequence[TenantRef]) -> dict[str, list[IndexDifference]]:
             return find_index_differences(catalog, store, keeper, tenants)
 
-        found: dict[str, list[IndexDifference]] = {}
+        found_differences: dict[str, list[IndexDifference]] = {}
         for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):
-            found |= _compare_all_or_each(compare, batch, context.log.error)
+            found_differences |= _compare_all_or_each(compare, batch, context.log.error)
         for record in records:
             # The nightly run or a person decides about a replaced index.
-            differences = [d for d in found.get(record.id, ()) if not d.is_replaced]
+            differences = [d for d in found_differences.get(record.id, ()) if not d.is_replaced]
             texts = [difference.text for difference in differences]
             is_lost = any(difference.is_lost for difference in differences)
-            if texts and _may_be_recorded(catalog, record.id, at_once=is_lost):
+            if texts and _may_be_recorded(catalog, record.id, is_immediate=is_lost):
                 context.log.warning("; ".join(texts))
                 catalog.events.write(record.ref, "drift_found", [{"counts": texts}])
-    return dg.SkipReason(f"{len(found)} of {len(records)} tenants differ from the catalog")
+    return dg.SkipReason(
+        f"{len(found_differences)} of {len(records)} tenants differ from the catalog"
+    )
 
 
 def _compare_all_or_each(
@@ -121,28 +123,28 @@ def _compare_all_or_each(
         if len(tenants) == 1:
             log(f"{tenants[0].id}: {error.advice}")
             return {}
-    found: dict[str, list[IndexDifference]] = {}
+    differences: dict[str, list[IndexDifference]] = {}
     for tenant in tenants:
-        found |= _compare_all_or_each(compare, [tenant], log)
-    return found
+        differences |= _compare_all_or_each(compare, [tenant], log)
+    return differences
 
 
 def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
     """Return whether a tenant has drift, and no repair has followed the drift yet."""
-    found = catalog.events.latest(tenant_id, kind="drift_found", limit=1)
+    drift_events = catalog.events.latest(tenant_id, kind="drift_found", limit=1)
     repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
-    return bool(found) and (not repaired or repaired[0].id < found[0].id)
+    return bool(drift_events) and (not repaired or repaired[0].id < drift_events[0].id)
 
 
-def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool:
+def _may_be_recorded(catalog: Catalog, tenant_id: str, *, is_immediate: bool) -> bool:
     """Return whether to record a difference: no repair is pending, and none has just ended.
 
     Args:
-        at_once: whether to record the difference even just after a repair.
+        is_immediate: whether to record the difference even just after a repair.
     """
     if _is_unrepaired(catalog, tenant_id):
         return False
-    if at_once:
+    if is_immediate:
         return True
     repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
     return not repaired or abs(datetime.now(UTC) - repaired[0].at) > _REPAIR_PAUSE

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from rag_assets.storage.catalog.builds.syncs import Sync
 
-_LONGEST_BACKOFF = timedelta(hours=1)
-_LONGEST_WAIT = _LONGEST_BACKOFF + timedelta(minutes=5)
+_MAX_BACKOFF = timedelta(hours=1)
+_MAX_WAIT = _MAX_BACKOFF + timedelta(minutes=5)
 """Maximum wait after a failure, with a margin for differences between clocks."""
 
 
@@ -58,7 +58,7 @@ def explain_due(state: TenantState, now: datetime, *, wait_for_retry: bool = Tru
             command does not wait.
     """
     # A retry time beyond the limit was computed with a fast clock, and is ignored.
-    latest = now + _LONGEST_WAIT
+    latest = now + _MAX_WAIT
     if wait_for_retry and any(
         sync.retry_at is not None and now < sync.retry_at <= latest for sync in state.syncs.values()
     ):
@@ -76,8 +76,8 @@ def _explain_sources(state: TenantState) -> str | None:
         if sync.config_key is not None and sync.config_key != state.config_key:
             return "the configuration changed"
     removed = set(state.syncs) - set(state.digests) - set(state.unlisted)
-    held = {source for source in removed if state.syncs[source].held_deletions}
-    return "a source was removed" if removed - held else None
+    held_sources = {source for source in removed if state.syncs[source].held_deletions}
+    return "a source was removed" if removed - held_sources else None
 
 
 def _explain_remaining_work(state: TenantState, now: datetime) -> str | None:
@@ -100,5 +100,5 @@ def _explain_remaining_work(state: TenantState, now: datetime) -> str | None:
 
 def compute_backoff_seconds(attempts: int) -> int:
     """Return the delay before the next attempt after this many failures: 30 s to 1 h."""
-    longest = int(_LONGEST_BACKOFF.total_seconds())
+    longest = int(_MAX_BACKOFF.total_seconds())
     return min(longest, 30 << min(max(attempts, 0), 10))

@@ -36,15 +36,15 @@ def published_builds_sensor(
         catalog = postgres.catalog()
         since = int(context.cursor) if context.cursor else None
         newest, tenants = catalog.events.find_tenants_since(since, "generation_published")
-        asked = sorted(tenants & catalog.judgements.tenants()) if tenants else []
-    if not asked:
+        tenants_with_questions = sorted(tenants & catalog.judgements.tenants()) if tenants else []
+    if not tenants_with_questions:
         return dg.SensorResult(
             skip_reason=dg.SkipReason("no tenant with judged questions has published a build"),
             cursor=str(newest),
         )
     request = dg.RunRequest(
         run_key=f"{newest}",
-        run_config=measure_tenants.run_config(names, tenants=asked),
-        tags={REASON_TAG: f"builds of {len(asked):,} tenants were published"},
+        run_config=measure_tenants.run_config(names, tenants=tenants_with_questions),
+        tags={REASON_TAG: f"builds of {len(tenants_with_questions):,} tenants were published"},
     )
     return dg.SensorResult(run_requests=[request], cursor=str(newest))

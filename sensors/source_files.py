@@ -32,7 +32,11 @@ _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
 _COUNTED_SECONDS = 90.0
 """Maximum wait until the sensor of failures, which may be off, has counted a failure."""
-_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_ENDED_STATUSES = (
+    dg.DagsterRunStatus.SUCCESS,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.CANCELED,
+)
 _parsed = ParsedTenants()
 
 
@@ -115,24 +119,24 @@ class _Tick:
         # Called at every tick, so that the trusted time advances while the daemon runs.
         trusted = get_deletion_time(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
-        reasons = set() if self.report is NO_WATCHER else self._list_reasons()
+        reasons = set() if self.report is NO_WATCHER else self._list_tenants_out_of_turn()
         planned = plan_tick(self.ids, self.cursor, self.report, reasons, self.now)
         self._check_tenants(planned.first, seconds=None)
         stopped = self._check_tenants(planned.rest, seconds=_TICK_SECONDS)
         self.catalog.changes.notify(id_ for id_, done in self.seen.items() if done == "tell")
-        left = advance_cursor(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
-        return replace(left, unlisted=sorted(self.unlisted))
+        next_cursor = advance_cursor(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+        return replace(next_cursor, unlisted=sorted(self.unlisted))
 
     @cached_property
     def _environment(self) -> str:
         return compute_environment_key(self.settings)
 
-    def _list_reasons(self) -> set[str]:
+    def _list_tenants_out_of_turn(self) -> set[str]:
         """Return tenants to check out of turn, because their run ended or their retry is due."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
         ended = self.instance.get_runs(
-            filters=dg.RunsFilter(statuses=list(_ENDED), updated_after=times[0])
+            filters=dg.RunsFilter(statuses=list(_ENDED_STATUSES), updated_after=times[0])
         )
         # Other retries are checked in the tenant's ordinary turn.
         tried = self.catalog.syncs.list_retried_between(
@@ -220,10 +224,10 @@ class _Tick:
         """Return why no run was requested."""
         if self.notes:
             return "; ".join(self.notes)
-        left = sum(done in {"tell", "wait"} for done in self.seen.values())
+        left_to_watcher = sum(done in {"tell", "wait"} for done in self.seen.values())
         parts = [f"{len(self.ids)} tenants", "none due"]
-        if left:
-            parts[1] = f"{left} left to the change watcher"
+        if left_to_watcher:
+            parts[1] = f"{left_to_watcher} left to the change watcher"
         if self.busy:
             parts.append(f"{len(self.busy)} already have a run")
         if self.doubt is not None:

@@ -34,7 +34,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
-_BATCH = 100
+_BATCH_TENANTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def read_tenant_state(
         ConfigurationError: spending caps are set, but the price is unknown.
     """
     facts = _read_facts(catalog, [_compute_keys(tenant)])[record.id]
-    left = facts.left
-    if not (left.pending or left.removals or left.partly_replaced):
+    work_left = facts.left
+    if not (work_left.pending or work_left.removals or work_left.partly_replaced):
         return _build_state(catalog, facts, *_list_sources(catalog, tenant, settings))
     recorded = {
         config.name: sync.listing_digest or ""
@@ -93,7 +93,7 @@ def read_tenant_states(
         ServiceUnavailable: Postgres does not respond.
     """
     embedders = Embedders(catalog, settings)
-    for batch in batched(list(records), _BATCH):
+    for batch in batched(list(records), _BATCH_TENANTS):
         failed: dict[str, Exception] = {}
         keys = []
         for record in batch:
@@ -115,8 +115,8 @@ def _read_state_or_error(
     catalog: Catalog, facts: _Facts, settings: Settings
 ) -> TenantState | Exception:
     try:
-        listed = _list_sources(catalog, facts.keys.tenant, settings)
-        return _build_state(catalog, facts, *listed)
+        listed_sources = _list_sources(catalog, facts.keys.tenant, settings)
+        return _build_state(catalog, facts, *listed_sources)
     except ServiceUnavailable:
         raise
     except Exception as error:  # an error of one tenant must not stop the others
@@ -154,18 +154,18 @@ def _read_facts(catalog: Catalog, keys: Sequence[_Keys]) -> dict[str, _Facts]:
         return {}
     syncs = catalog.syncs.of_tenants(ids)
     live = catalog.generations.list_live_by_tenant(ids)
-    wanted = [_list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys]
-    left = catalog.work.read([build for builds in wanted for build in builds])
+    wanted_builds = [_list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys]
+    work_left = catalog.work.read([build for builds in wanted_builds for build in builds])
     return {
         id_: _Facts(
             of,
             builds[0].config_key,
             live.get(id_, ()),
             syncs.get(id_, {}),
-            left[id_],
+            work_left[id_],
             is_clock_trusted,
         )
-        for id_, of, builds in zip(ids, keys, wanted, strict=True)
+        for id_, of, builds in zip(ids, keys, wanted_builds, strict=True)
     }
 
 
@@ -177,12 +177,12 @@ def _find_next_expiry(facts: _Facts) -> datetime | None:
     """
     if not facts.is_clock_trusted:
         return None
-    held = {name for name, sync in facts.syncs.items() if sync.held_prunes}
+    sources_with_held_prunes = {name for name, sync in facts.syncs.items() if sync.held_prunes}
     get_days = facts.keys.tenant.get_retention_days
     expiries = [
         since + timedelta(days=days)
         for (source, source_type), since in facts.left.oldest.items()
-        if source not in held and (days := get_days(source_type)) is not None
+        if source not in sources_with_held_prunes and (days := get_days(source_type)) is not None
     ]
     return min(expiries, default=None)
 
@@ -196,17 +196,17 @@ def _list_wanted_builds(keys: _Keys, live: Sequence[Generation]) -> list[WantedB
     build = find_wanted_build(live, keys.tenant, keys.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if build is None:
-        found = [WantedBuild(keys.tenant.id, 0, keys.config)]
+        builds = [WantedBuild(keys.tenant.id, 0, keys.config)]
     else:
         key = _find_config_key(keys, build) if build.pinned else keys.config
-        found = [WantedBuild(keys.tenant.id, build.number, key or keys.config)]
+        builds = [WantedBuild(keys.tenant.id, build.number, key or keys.config)]
     if (
         serving is not None
         and serving != build
         and (key := _find_config_key(keys, serving)) is not None
     ):
-        found.append(WantedBuild(keys.tenant.id, serving.number, key, is_superseded=True))
-    return found
+        builds.append(WantedBuild(keys.tenant.id, serving.number, key, is_superseded=True))
+    return builds
 
 
 def _find_config_key(keys: _Keys, build: Generation) -> str | None:
@@ -245,11 +245,11 @@ def _list_sources(
 def _build_state(
     catalog: Catalog, facts: _Facts, digests: Mapping[str, str], unlisted: Mapping[str, str]
 ) -> TenantState:
-    tenant, left = facts.keys.tenant, facts.left
+    tenant, work_left = facts.keys.tenant, facts.left
     build = find_wanted_build(facts.live, tenant, facts.keys.embedder_id)
     serving = next((build.number for build in facts.live if build.state == "SERVING"), None)
     unfinished = find_unfinished_follow_up(tenant.profile, catalog, tenant.id)
-    if not unfinished and serving is not None and not left.pending:
+    if not unfinished and serving is not None and not work_left.pending:
         unfinished = find_unfinished_derivation(catalog, tenant, serving)
     return TenantState(
         tenant_id=tenant.id,
@@ -257,10 +257,10 @@ def _build_state(
         unlisted=unlisted,
         config_key=facts.config_key,
         syncs=facts.syncs,
-        pending=left.pending,
-        removals=left.removals,
-        partly_replaced=left.partly_replaced,
-        recently_changed=sum(left.read_again.get(source, 0) for source in digests),
+        pending=work_left.pending,
+        removals=work_left.removals,
+        partly_replaced=work_left.partly_replaced,
+        recently_changed=sum(work_left.read_again.get(source, 0) for source in digests),
         next_expiry=_find_next_expiry(facts),
         unpublished=build is not None and build.state == "COMPLETE" and tenant.publish == "auto",
         unfinished=unfinished,

@@ -26,27 +26,27 @@ def tenants_sensor(
     """Update the catalog and the partitions."""
     with convert_to_failures(postgres.installation):
         settings = postgres.installation.settings
-        found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
-    for problem in found.problems:
+        reconciled = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
+    for problem in reconciled.problems:
         context.log.warning(problem.advice)
     with convert_to_failures(postgres.installation):
         recorded = runs.list_recorded_tenants(context.instance)
     present = set(context.instance.get_dynamic_partitions(names.partitions_name))
-    known = {record.id for record in found.records}
-    wanted = {record.id for record in found.records if record.state != "REMOVING"}
-    new = sorted(wanted - present)
+    known = {record.id for record in reconciled.records}
+    wanted_ids = {record.id for record in reconciled.records if record.state != "REMOVING"}
+    new = sorted(wanted_ids - present)
     deleted = []
-    if unwanted := (present | recorded) - wanted:
+    if unwanted := (present | recorded) - wanted_ids:
         with convert_to_failures(postgres.installation):
             # Other partitions may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
             removed = (unwanted & known) | receipts.find_removed_tenants(unwanted - known)
             deleted = _delete_histories(context.instance, runs, removed)
     if not new and not deleted:
-        if found.problems:  # All other tenants were reconciled nevertheless.
+        if reconciled.problems:  # All other tenants were reconciled nevertheless.
             with convert_to_failures(postgres.installation):
-                raise found.problems[0]
-        return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
+                raise reconciled.problems[0]
+        return dg.SkipReason(f"{len(wanted_ids)} tenants, none added or removed")
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:
         requests.append(names.partitions.build_add_request(new))

@@ -20,8 +20,8 @@ from rag_assets.dagster_compat import (
 TOLERANCE_SECONDS = 60.0
 """Seconds by which a tick may lie in the future; synchronized clocks differ by less."""
 
-_LONG_AGO = 1.0
-_BATCH = 1_000
+_LONG_AGO_SECONDS = 1.0
+_BATCH_TICKS = 1_000
 _TIMES_OF_SENSORS = (
     *("last_tick_timestamp", "last_tick_start_timestamp"),
     *("last_sensor_start_timestamp", "last_tick_success_timestamp"),
@@ -51,14 +51,14 @@ def discard_future_ticks(instance: dg.DagsterInstance, now: float) -> int:
 def _delete_ticks(instance: dg.DagsterInstance, state: InstigatorState, latest: float) -> bool:
     origin, selector = state.instigator_origin_id, state.selector_id
     is_any = False
-    while ticks := instance.get_ticks(origin, selector, after=latest, limit=_BATCH):
+    while ticks := instance.get_ticks(origin, selector, after=latest, limit=_BATCH_TICKS):
         is_any = True
         for tick in ticks:
             # Only old ticks can be deleted through the instance.
-            old = tick.tick_data.with_status(tick.status, timestamp=_LONG_AGO)
+            old = tick.tick_data.with_status(tick.status, timestamp=_LONG_AGO_SECONDS)
             instance.update_tick(InstigatorTick(tick.tick_id, old))
     if is_any:
-        instance.purge_ticks(origin, selector, before=_LONG_AGO + 1)
+        instance.purge_ticks(origin, selector, before=_LONG_AGO_SECONDS + 1)
     return is_any
 
 

@@ -60,11 +60,11 @@ def removals_sensor(
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run that completes interrupted removals of tenants."""
     with convert_to_failures(postgres.installation):
-        left = [
+        unfinished_removals = [
             (removal.id, removal.incarnation)
             for removal in find_interrupted_removals(postgres.catalog())
         ]
-    if not left:
+    if not unfinished_removals:
         return dg.SkipReason("no removal of a tenant was interrupted")
     turn = int(time.time() / _TRY_AGAIN_SECONDS)
-    return dg.RunRequest(run_key=f"{sorted(left)} {turn}")
+    return dg.RunRequest(run_key=f"{sorted(unfinished_removals)} {turn}")

@@ -76,9 +76,12 @@ VARIANTS: Final = (
     ),
     Variant(
         "without room for each",
-        patches={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST_OF_TYPE": 1.0},
+        patches={
+            f"{_ARRANGING}._SAME_FILE_FACTOR": 1.0,
+            f"{_ARRANGING}._FIRST_OF_TYPE_FACTOR": 1.0,
+        },
     ),
-    Variant("with tests as good as code", patches={f"{_ARRANGING}._TEST": 1.0}),
+    Variant("with tests as good as code", patches={f"{_ARRANGING}._TEST_FACTOR": 1.0}),
     Variant(
         "without derived documents",
         request={"source_types": tuple(t for t in SOURCE_TYPES if t not in _DERIVED)},

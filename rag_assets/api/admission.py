@@ -171,7 +171,7 @@ class FairQueue(Generic[T]):
 CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")
 """Function that returns once the client of the current request has disconnected."""
 
-_MAX_WAITING = 2_000
+_MAX_WAITING_REQUESTS = 2_000
 _MIN_DURATIONS = 32
 """Minimum number of completed turns before their average duration is used."""
 _MAX_DURATIONS = 64
@@ -251,7 +251,7 @@ class Admission:
         expected = self._estimate_seconds(self._queue.count_ahead(tenant, caller))
         if expected > self._wait_seconds:
             raise self._build_overloaded(expected)
-        if len(self._queue) >= _MAX_WAITING:
+        if len(self._queue) >= _MAX_WAITING_REQUESTS:
             self._refuse_last()
         turn = asyncio.get_running_loop().create_future()
         waiter = _Waiter(turn, self._clock() + self._wait_seconds)

@@ -27,7 +27,7 @@ from rag_assets.api.write_routes import reconciling, writing
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.mcp.tools import Prompt, Tool
 
-_FIRST_PROBLEM = 400
+_FIRST_PROBLEM_STATUS = 400
 
 
 class Description:
@@ -55,7 +55,7 @@ def _correct_media_types(schema: dict[str, Any]) -> None:
         for operation in path.values():
             for status, response in operation["responses"].items():
                 content = response.get("content", {})
-                if int(status) >= _FIRST_PROBLEM and "application/json" in content:
+                if int(status) >= _FIRST_PROBLEM_STATUS and "application/json" in content:
                     content[MEDIA_TYPE] = content.pop("application/json")
 
 

@@ -43,7 +43,7 @@ from rag_assets.storage.blobs.store import ReceivedFile
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Callable[..., Any])
 
-MAX_BODY = 1_048_576
+MAX_BODY_BYTES = 1_048_576
 """Maximum bytes of a request body, several times the longest question with all filters."""
 
 MAX_VALUES = 20_000
@@ -53,7 +53,7 @@ _BODY_SECONDS = 10.0
 _TRUST_SECONDS = 600.0
 _TIMEOUT_STATUS = 408
 _TOO_LARGE_STATUS = 413
-_UNSUPPORTED = 415
+_UNSUPPORTED_STATUS = 415
 
 
 WRITERS_ENDPOINTS: set[Callable[..., Any]] = set()
@@ -161,7 +161,7 @@ class Guarded(APIRoute):
         most_values: maximum number of JSON values in the body; see require_few_values.
     """
 
-    most_bytes: ClassVar[int] = MAX_BODY
+    most_bytes: ClassVar[int] = MAX_BODY_BYTES
     most_values: ClassVar[int] = MAX_VALUES
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -199,7 +199,7 @@ class Streamed(Guarded):
 
 
 async def read_body(
-    request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY
+    request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY_BYTES
 ) -> bytes:
     """Read the whole body."""
     require_uncompressed(request)
@@ -209,14 +209,16 @@ async def read_body(
         async with asyncio.timeout(seconds):
             return await _receive_body(request, most)
     except TimeoutError:
-        late = f"the whole body must arrive within {seconds:g} seconds"
-        raise HttpRefusal(_TIMEOUT_STATUS, late, {"Connection": "close"}) from None
+        message = f"the whole body must arrive within {seconds:g} seconds"
+        raise HttpRefusal(_TIMEOUT_STATUS, message, {"Connection": "close"}) from None
 
 
 def require_uncompressed(request: Request) -> None:
     """Require that the body of a request is not compressed."""
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise HttpRefusal(_UNSUPPORTED, "send the body uncompressed, without Content-Encoding")
+        raise HttpRefusal(
+            _UNSUPPORTED_STATUS, "send the body uncompressed, without Content-Encoding"
+        )
 
 
 def get_content_length(request: Request) -> int:
@@ -279,7 +281,7 @@ _MAX_OTHER_BYTES = 64 * 1024
 
 _WRITE_BYTES = 256 * 1024
 _LINGER_SECONDS = 5.0
-_THREADS = 4
+_MAX_WRITE_THREADS = 4
 
 
 class BodyParser(Protocol):
@@ -304,7 +306,7 @@ class FileReceiver:
     def __init__(self, turns: Admission, slack_seconds: float = SLACK_SECONDS) -> None:
         self._turns = turns
         self._slack_seconds = slack_seconds
-        self._threads = CapacityLimiter(_THREADS)
+        self._threads = CapacityLimiter(_MAX_WRITE_THREADS)
 
     @asynccontextmanager
     async def receive(
@@ -392,9 +394,9 @@ class FileReceiver:
         waited, size = 0.0, 0
         while True:
             started = time.monotonic()
-            left = self._slack_seconds + size / MIN_BYTES_PER_SECOND - waited
+            remaining_seconds = self._slack_seconds + size / MIN_BYTES_PER_SECOND - waited
             try:
-                async with asyncio.timeout(max(left, 0.0)):
+                async with asyncio.timeout(max(remaining_seconds, 0.0)):
                     data = await anext(stream)
             except StopAsyncIteration:
                 return

@@ -67,25 +67,25 @@ class Identity:
             organization=self.organization,
         )
 
-    def require_tenant(self, wanted: str | None) -> str:
+    def require_tenant(self, tenant_id: str | None) -> str:
         """Return the tenant of a request: the named tenant, or the token's only tenant.
 
         Raises:
             Forbidden: the token does not cover the tenant; the error does not disclose whether it
                 exists.
         """
-        if wanted is None:
+        if tenant_id is None:
             if len(self.tenants) == 1:
                 return next(iter(self.tenants))
             raise Forbidden(
                 "the request does not name a tenant, and the token does not cover exactly one",
                 hint="add one of the token's tenants to the request",
             )
-        if wanted not in self.tenants:
+        if tenant_id not in self.tenants:
             raise Forbidden(
                 "the token does not cover this tenant", hint="use a token for this tenant"
             )
-        return wanted
+        return tenant_id
 
     def require_admin_tenant(self, wanted: str | None) -> str:
         """Return the tenant of a request that only admins may make."""

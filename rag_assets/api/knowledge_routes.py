@@ -75,8 +75,8 @@ def find_pending_model(record: TenantRecord) -> EmbeddingModel | None:
     if not get_profile(record.profile).keeps_model or not is_pending(record.settings, operators):
         return None
     settings = record.settings
-    wanted = replace(settings, embedder=find_wanted_embedder(settings, operators))
-    embedder = Tenant.from_config(overlay_settings(record.configured, wanted)).embedder
+    wanted_settings = replace(settings, embedder=find_wanted_embedder(settings, operators))
+    embedder = Tenant.from_config(overlay_settings(record.configured, wanted_settings)).embedder
     return EmbeddingModel(
         settings.provider or embedder.provider, get_model_name(embedder), embedder.dimensions
     )
@@ -121,13 +121,13 @@ async def documents(
 
     def read() -> Documents:
         limit = page.limit
-        listed = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
+        documents = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
         return Documents(
             documents=tuple(
-                Document(d.document_id, d.uri, d.title, d.media_type) for d in listed[:limit]
+                Document(d.document_id, d.uri, d.title, d.media_type) for d in documents[:limit]
             ),
-            next=listed[limit - 1].place if len(listed) > limit else None,
-            disabled=not listed and backend.catalog.tenants.get(tenant).state != "ACTIVE",
+            next=documents[limit - 1].place if len(documents) > limit else None,
+            disabled=not documents and backend.catalog.tenants.get(tenant).state != "ACTIVE",
         )
 
     return await backend.run(tenant, identity.name, read)
@@ -238,19 +238,19 @@ async def events(
             asker=identity.name,
         )
 
-    listed = await backend.run(tenant_id, identity.name, read)
-    shown = listed[: page.limit]
+    listed_events = await backend.run(tenant_id, identity.name, read)
+    shown_events = listed_events[: page.limit]
     return Events(
-        events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown),
-        next=shown[-1].id if len(listed) > page.limit else None,
+        events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown_events),
+        next=shown_events[-1].id if len(listed_events) > page.limit else None,
     )
 
 
-def _select_kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
+def _select_kinds(identity: Identity, wanted_kind: EventKind | None) -> frozenset[str] | None:
     """Return the kinds of events that the caller may list; None if all kinds.
 
     An admin gets the wanted kind, or all kinds. Other callers get only searches.
     """
     if identity.role == "admin":
-        return None if wanted is None else frozenset({wanted})
-    return frozenset(kind for kind in SEARCHES if wanted in {None, kind})
+        return None if wanted_kind is None else frozenset({wanted_kind})
+    return frozenset(kind for kind in SEARCHES if wanted_kind in {None, kind})

@@ -27,10 +27,10 @@ _OWN_LOGGER = LOGGER.name.partition(".")[0]
 _FIELDS = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
 _MASKED_FIELDS = ("event", "caller", "tenant", "reason", "request_id")
 _OWN_ID = re.compile("[0-9a-f]{32}")
-_MAX_WAITING = 10_000
+_MAX_WAITING_LINES = 10_000
 _GATHER_SECONDS = 0.02
 _LAST_SECONDS = 1.0
-_MAX_EVENT_LENGTH = 200
+_MAX_EVENT_CHARACTERS = 200
 
 
 class JsonLineFormatter(logging.Formatter):
@@ -56,7 +56,7 @@ class JsonLineFormatter(logging.Formatter):
             # A template of a library has no arguments filled in.
             "event": record.getMessage()
             if is_own
-            else str(record.msg).strip().partition("\n")[0][:_MAX_EVENT_LENGTH],
+            else str(record.msg).strip().partition("\n")[0][:_MAX_EVENT_CHARACTERS],
         }
         if record.name != LOGGER.name:
             line["logger"] = record.name
@@ -79,7 +79,7 @@ class BackgroundLogHandler(logging.Handler):
     """
 
     def __init__(
-        self, descriptor: int, max_waiting: int = _MAX_WAITING, lock: IO[bytes] | None = None
+        self, descriptor: int, max_waiting: int = _MAX_WAITING_LINES, lock: IO[bytes] | None = None
     ) -> None:
         super().__init__()
         self._descriptor = descriptor

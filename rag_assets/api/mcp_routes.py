@@ -16,7 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
-from rag_assets.api.guard import MAX_BODY, Guarded
+from rag_assets.api.guard import MAX_BODY_BYTES, Guarded
 from rag_assets.api.identity import ForeignOrigin
 from rag_assets.api.middleware import replay_body
 from rag_assets.api.problems import format_problem
@@ -90,7 +90,7 @@ async def run_mcp_server(
     server.streamable_http_app(
         stateless_http=True,
         json_response=True,
-        max_request_body_size=MAX_BODY,
+        max_request_body_size=MAX_BODY_BYTES,
         # _require_allowed_origin() checks origins; any host name is allowed.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )

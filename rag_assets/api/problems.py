@@ -232,11 +232,13 @@ def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     Only 401 names the class Problem: FastAPI would derive its schema again for each status of each
     route.
     """
-    shown = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    problem_content = {
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    }
     kinds = [*get_kinds_by_error().values(), *_HTTP.values(), INVALID]
     return {
         status: {
-            **({"model": Problem} if status == _UNAUTHORIZED else shown),
+            **({"model": Problem} if status == _UNAUTHORIZED else problem_content),
             "description": "; ".join(
                 dict.fromkeys(kind.title for kind in kinds if kind.status == status)
             ),

@@ -23,7 +23,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 if TYPE_CHECKING:
     from rag_assets.api.settings import ServiceSettings
 
-_SLOTS = 8
+_SLOTS_PER_KEY = 8
 _HEAD = struct.Struct("<16sd")
 _EMPTY = bytes(16)
 
@@ -71,10 +71,10 @@ class SharedTable:
     """
 
     def __init__(self, records: int, size: int) -> None:
-        self._groups = -(-records // _SLOTS)
+        self._groups = -(-records // _SLOTS_PER_KEY)
         self._stride = _HEAD.size + size
         # Pages of this mapping use no physical memory until a record is written to them.
-        self._memory = mmap.mmap(-1, self._groups * _SLOTS * self._stride)
+        self._memory = mmap.mmap(-1, self._groups * _SLOTS_PER_KEY * self._stride)
         self._locks, path = tempfile.mkstemp()
         os.unlink(path)  # noqa: PTH108  (it stays open as long as the table exists)
         weakref.finalize(self, os.close, self._locks)
@@ -98,21 +98,21 @@ class SharedTable:
 
     def _find_record(self, group: int, digest: bytes, now: float) -> LockedRecord:
         memory, stride = self._memory, self._stride
-        first = group * _SLOTS * stride
+        first = group * _SLOTS_PER_KEY * stride
         oldest, at = float("inf"), first
-        for start in range(first, first + _SLOTS * stride, stride):
-            found, until = _HEAD.unpack_from(memory, start)
-            if found == digest:
+        for start in range(first, first + _SLOTS_PER_KEY * stride, stride):
+            stored_digest, until = _HEAD.unpack_from(memory, start)
+            if stored_digest == digest:
                 return LockedRecord(memory, digest, start, start + stride, until > now)
-            if found == _EMPTY:
+            if stored_digest == _EMPTY:
                 until = float("-inf")
             if until < oldest:
                 oldest, at = until, start
         return LockedRecord(memory, digest, at, at + stride, is_live=False)
 
 
-_PARTS = 60
-_STORED_PARTS = _PARTS + 1
+_PARTS_PER_WINDOW = 60
+_STORED_PARTS = _PARTS_PER_WINDOW + 1
 """Number of stored parts: a whole window, and the current part."""
 _RECORD = struct.Struct(f"<{_STORED_PARTS}d{_STORED_PARTS}I")
 
@@ -191,7 +191,7 @@ class SharedWindows:
         record.write(_RECORD.pack(*times, *counts), now + self._seconds)
 
     def _compute_part_number(self, at: float) -> int:
-        return int(at * _PARTS / self._seconds)
+        return int(at * _PARTS_PER_WINDOW / self._seconds)
 
 
 def _unpack_parts(record: LockedRecord) -> tuple[list[float], list[int]]:
@@ -239,14 +239,14 @@ class Rate:
     @classmethod
     def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
         """Parse a rate such as 600/minute."""
-        found = _RATE_PATTERN.fullmatch(text.strip())
-        if found is None:
+        match = _RATE_PATTERN.fullmatch(text.strip())
+        if match is None:
             raise ConfigurationError(
                 f"{name} is not a rate: {text}",
                 hint="use a format such as 600/minute: at most 1000000 per second, minute, hour"
                 " or day",
             )
-        return cls(int(found[1]), _SECONDS[found[2]])
+        return cls(int(match[1]), _SECONDS[match[2]])
 
 
 class Rates:
@@ -263,7 +263,7 @@ class Rates:
 
 _MAX_TOKENS = 100_000
 _MAX_ADDRESSES = 8_192
-_MAX_KNOWN = 10_000
+_MAX_KNOWN_TOKENS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,5 +292,5 @@ class SharedLimits:
             Rates(SharedWindows(rate.requests, rate.seconds, _MAX_TOKENS, clock)),
             Rates(SharedWindows(written.requests, written.seconds, _MAX_TOKENS, clock)),
             SharedWindows(attempts.requests, attempts.seconds, _MAX_ADDRESSES, clock),
-            SharedTable(_MAX_KNOWN, 0),
+            SharedTable(_MAX_KNOWN_TOKENS, 0),
         )

@@ -426,10 +426,10 @@ async def list_records(
         states = list_record_states(
             backend.reader, tenant, identity.caller, record_filter, limit=limit + 1
         )
-        shown = tuple(_to_listed_record(state) for state in states[:limit])
-        last = shown[-1] if len(states) > limit else None
+        shown_records = tuple(_to_listed_record(state) for state in states[:limit])
+        last = shown_records[-1] if len(states) > limit else None
         next_ = None if last is None else f"{last.source}/{last.type}/{last.id}"
-        return ListedRecords(shown, next_)
+        return ListedRecords(shown_records, next_)
 
     return await backend.run(tenant_id, identity.name, read)
 

@@ -164,8 +164,10 @@ def _find_pushed_file(backend: Backend, target: RecordTarget) -> _PushedFile:
     limits = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
     name = str(json.loads(record.text)["name"])
     # The record is stored unmasked, but its name is shown in more places.
-    shown = mask(name, merge_spans(find_described_spans(name)))
-    return _PushedFile(tenant_record, document_id, shown, limits, may_be_picture=tenant.parser.ocr)
+    shown_name = mask(name, merge_spans(find_described_spans(name)))
+    return _PushedFile(
+        tenant_record, document_id, shown_name, limits, may_be_picture=tenant.parser.ocr
+    )
 
 
 MAX_LINES = 1_000

@@ -21,7 +21,7 @@ GRACE_SECONDS = 10
 """Seconds in which running requests may end when the service stops."""
 
 _MAX_CONNECTIONS = 2_000
-_OTHER_FILES = 124
+_RESERVED_DESCRIPTORS = 124
 """File descriptors reserved for servers, models and logs."""
 
 
@@ -100,11 +100,11 @@ def find_cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
     """
     if cleartext == "allow" or is_loopback(host):
         return None
-    what = f"{host} can be reached from other machines, and the service does not support TLS"
+    problem = f"{host} can be reached from other machines, and the service does not support TLS"
     how = "put a proxy with TLS in front of the service, and set RAG_ASSETS_SERVICE_CLEARTEXT=allow"
     if cleartext == "refuse":
-        raise ConfigurationError(what, hint=f"{how}; or listen at 127.0.0.1")
-    return f"warning: {what}: others on the network can read tokens and documents; {how}"
+        raise ConfigurationError(problem, hint=f"{how}; or listen at 127.0.0.1")
+    return f"warning: {problem}: others on the network can read tokens and documents; {how}"
 
 
 def _build_connection_class() -> type[Connection]:
@@ -113,14 +113,18 @@ def _build_connection_class() -> type[Connection]:
     The process's limit of open files is raised first, as far as possible.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_CONNECTIONS + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    wanted_descriptors = _MAX_CONNECTIONS + _RESERVED_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < wanted_descriptors:
+        soft = (
+            wanted_descriptors if hard == resource.RLIM_INFINITY else min(hard, wanted_descriptors)
+        )
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    max_files = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
+    max_files = (
+        wanted_descriptors if soft == resource.RLIM_INFINITY else min(soft, wanted_descriptors)
+    )
 
     class _Connection(Connection):
         pass
 
-    _Connection.max_connections = max(max_files - _OTHER_FILES, 1)
+    _Connection.max_connections = max(max_files - _RESERVED_DESCRIPTORS, 1)
     return _Connection

@@ -269,8 +269,8 @@ async def uploads(
 
     def read() -> Uploads:
         backend.catalog.tenants.get(tenant_id)
-        found = backend.catalog.uploads.all(tenant_id, parameters.source)
-        return Uploads(tuple(map(_to_upload_response, found)))
+        stored_uploads = backend.catalog.uploads.all(tenant_id, parameters.source)
+        return Uploads(tuple(map(_to_upload_response, stored_uploads)))
 
     return await backend.run(tenant_id, identity.name, read)
 

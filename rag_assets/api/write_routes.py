@@ -245,8 +245,8 @@ async def _save_body(request: Request, file: IO[bytes]) -> None:
         except StopAsyncIteration:
             return
         except TimeoutError:
-            late = f"no data arrived for {_MAX_SILENCE_SECONDS:g} seconds"
-            raise HttpRefusal(_TOO_SLOW, late, {"Connection": "close"}) from None
+            message = f"no data arrived for {_MAX_SILENCE_SECONDS:g} seconds"
+            raise HttpRefusal(_TOO_SLOW, message, {"Connection": "close"}) from None
         size += len(data)
         if size > _MAX_BYTES:
             raise HttpRefusal(

@@ -13,7 +13,7 @@ from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
 
-_BINS = 7
+_HISTOGRAM_BINS = 7
 
 
 @asset(
@@ -69,9 +69,9 @@ def chunks(
 
 
 def _build_histogram(token_counts: Sequence[int]) -> list[tuple[str, int]]:
-    largest = max(token_counts, default=_BINS)
-    width = -(-largest // _BINS)
-    counts = [0] * _BINS
+    largest = max(token_counts, default=_HISTOGRAM_BINS)
+    width = -(-largest // _HISTOGRAM_BINS)
+    counts = [0] * _HISTOGRAM_BINS
     for tokens in token_counts:
-        counts[min((tokens - 1) // width, _BINS - 1)] += 1
+        counts[min((tokens - 1) // width, _HISTOGRAM_BINS - 1)] += 1
     return [(str(min((i + 1) * width, largest)), count) for i, count in enumerate(counts)]

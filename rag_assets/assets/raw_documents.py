@@ -60,8 +60,10 @@ def raw_documents(
     for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)
     if report.held:
-        held = ctx.catalog.syncs.list_held(ctx.ref.id)
-        context.log.warning(build_held_warning(ctx.ref.id, held, find_deletion_refusal(ctx)))
+        held_deletions = ctx.catalog.syncs.list_held(ctx.ref.id)
+        context.log.warning(
+            build_held_warning(ctx.ref.id, held_deletions, find_deletion_refusal(ctx))
+        )
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,

@@ -68,21 +68,27 @@ def build_generations_report(
     reports = report_builds(ctx, current=current)
     if not reports:
         return None
-    made = _choose_build_report(reports)
-    counts, first, last = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
+    chosen_report = _choose_build_report(reports)
+    counts, first, last = ctx.catalog.build_progress.history(ctx.ref.id, chosen_report.number)
     return generations.materialization(
         names,
         ctx.ref.id,
-        description=_format_build_headline(reports, made),
+        description=_format_build_headline(reports, chosen_report),
         metadata={
             **({} if current else {"builds": len(reports)}),
             "serving build": next((r.number for r in reports if r.state == "SERVING"), 0),
-            "progress": round(made.documents / made.of_documents, 4) if made.of_documents else 1.0,
-            "documents behind": made.behind or 0,
-            **({} if made.per_second is None else {"documents a second": made.per_second}),
-            "spent in $": round(made.spent, 6),
+            "progress": round(chosen_report.documents / chosen_report.of_documents, 4)
+            if chosen_report.of_documents
+            else 1.0,
+            "documents behind": chosen_report.behind or 0,
+            **(
+                {}
+                if chosen_report.per_second is None
+                else {"documents a second": chosen_report.per_second}
+            ),
+            "spent in $": round(chosen_report.spent, 6),
             "documents over time": build_series_chart(
-                f"documents in build {made.number}, {max(counts, default=0):,} at the end",
+                f"documents in build {chosen_report.number}, {max(counts, default=0):,} at the end",
                 counts,
                 f"{first:%d %b %H:%M}" if first else "",
                 f"{last:%d %b %H:%M}" if last else "",
@@ -96,9 +102,9 @@ def build_generations_report(
 
 def _choose_build_report(reports: Sequence[BuildReport]) -> BuildReport:
     """Return the report on the wanted build, or else on the serving or the last build."""
-    wanted = [report for report in reports if report.wanted]
+    wanted_reports = [report for report in reports if report.wanted]
     serving = [report for report in reports if report.state == "SERVING"]
-    return next(iter([*wanted, *serving, reports[-1]]))
+    return next(iter([*wanted_reports, *serving, reports[-1]]))
 
 
 def _format_build_headline(reports: Sequence[BuildReport], build_report: BuildReport) -> str:
@@ -116,7 +122,7 @@ def _format_build_headline(reports: Sequence[BuildReport], build_report: BuildRe
 
 def _build_generation_row(report: BuildReport) -> tuple[str | int | float | None, ...]:
     passed = sum(bool(check["passed"]) for check in report.checks)
-    left, removed_after = report.remaining_seconds, report.removed_after
+    remaining_seconds, removed_after = report.remaining_seconds, report.removed_after
     return (
         report.number,
         f"{report.state} (pinned)" if report.pinned else report.state,
@@ -125,7 +131,7 @@ def _build_generation_row(report: BuildReport) -> tuple[str | int | float | None
         report.documents,
         report.of_documents,
         report.entries,
-        "" if left is None else duration(left),
+        "" if remaining_seconds is None else duration(remaining_seconds),
         round(report.spent, 6),
         None if report.planned is None else round(report.planned, 6),
         f"{passed} of {len(report.checks)}" if report.checks else "",
@@ -204,35 +210,35 @@ retention = Report(
 
 
 def build_retention_report(
-    names: Naming, tenant_id: str, found: RetentionReport
+    names: Naming, tenant_id: str, report: RetentionReport
 ) -> dg.AssetMaterialization:
     """Return a report on retention as a materialization with numbers to plot over time."""
     return retention.materialization(
         names,
         tenant_id,
-        description="; ".join(_iter_headline_parts(found)) or "nothing is due, held or erased",
+        description="; ".join(_iter_headline_parts(report)) or "nothing is due, held or erased",
         metadata={
-            "rule": found.rule or "none: documents are kept as long as their source has them",
-            f"due within {SOON.days} days": sum(each.soon for each in found.due),
-            "held documents": found.held_documents,
-            "prunes to confirm": sum(found.prunes_to_confirm.values()),
-            "receipts": found.receipt_count,
+            "rule": report.rule or "none: documents are kept as long as their source has them",
+            f"due within {SOON.days} days": sum(due_document.soon for due_document in report.due),
+            "held documents": report.held_documents,
+            "prunes to confirm": sum(report.prunes_to_confirm.values()),
+            "receipts": report.receipt_count,
             "due next": build_table(
                 {"source type": "string", "next": "string", f"within {SOON.days} days": "int"},
-                [(d.source_type, f"{d.next:%Y-%m-%d %H:%M}", d.soon) for d in found.due],
+                [(d.source_type, f"{d.next:%Y-%m-%d %H:%M}", d.soon) for d in report.due],
             ),
             "holds": build_table(
                 {"held": "string", "since": "string", "by": "string", "reason": "string"},
                 [
                     (str(h.scope), f"{h.at:%Y-%m-%d}", h.by, h.reason)
-                    for h in found.holds[:_SHOWN_HOLDS]
+                    for h in report.holds[:_SHOWN_HOLDS]
                 ],
             ),
             "waiting for a person": build_table(
                 {"source": "string", "documents": "int", "command": "string"},
                 [
                     (source, count, f"rag-assets prune {tenant_id} --confirm")
-                    for source, count in found.prunes_to_confirm.items()
+                    for source, count in report.prunes_to_confirm.items()
                 ],
             ),
             "last receipts": build_table(
@@ -244,29 +250,29 @@ def build_retention_report(
                     "documents": "int",
                     "counts": "string",
                 },
-                [_build_receipt_row(receipt) for receipt in found.receipts],
+                [_build_receipt_row(receipt) for receipt in report.receipts],
             ),
         },
     )
 
 
-def _iter_headline_parts(found: RetentionReport) -> Iterator[str]:
-    if found.doubt is not None:
-        yield found.doubt
-    if found.due:
-        first = min(found.due, key=lambda each: each.next)
+def _iter_headline_parts(report: RetentionReport) -> Iterator[str]:
+    if report.doubt is not None:
+        yield report.doubt
+    if report.due:
+        first = min(report.due, key=lambda due_document: due_document.next)
         yield f"next due: {first.source_type}, {first.next:%Y-%m-%d}"
-    if found.prunes_to_confirm:
-        yield f"{sum(found.prunes_to_confirm.values()):,} documents wait to be confirmed"
-    if found.held_documents:
-        yield f"{found.held_documents:,} held"
-    if found.receipt_count:
-        yield f"{found.receipt_count:,} receipts"
+    if report.prunes_to_confirm:
+        yield f"{sum(report.prunes_to_confirm.values()):,} documents wait to be confirmed"
+    if report.held_documents:
+        yield f"{report.held_documents:,} held"
+    if report.receipt_count:
+        yield f"{report.receipt_count:,} receipts"
 
 
 def _build_receipt_row(receipt: Receipt) -> tuple[int, str, str, str, int, str]:
     counts = (
-        f"{store}: {', '.join(f'{what} {count}' for what, count in of_store.items())}"
+        f"{store}: {', '.join(f'{kind} {count}' for kind, count in of_store.items())}"
         for store, of_store in receipt.counts.items()
     )
     return (
@@ -289,40 +295,42 @@ retrieval_quality = Report(
 
 
 def build_quality_report(
-    names: Naming, tenant_id: str, found: Evaluation
+    names: Naming, tenant_id: str, evaluation: Evaluation
 ) -> dg.AssetMaterialization:
     """Return the evaluation of a serving build as a materialization with numbers to plot."""
-    judged = found.people.judged
+    judged = evaluation.people.judged
     return retrieval_quality.materialization(
         names,
         tenant_id,
-        description=f"build {found.generation}: {_format_quality_headline(found)}",
+        description=f"build {evaluation.generation}: {_format_quality_headline(evaluation)}",
         metadata={
-            **dict(_iter_means(found.people, "")),
-            **dict(_iter_means(found.synthetic, ", synthetic")),
-            "questions": len(found.people.ids),
+            **dict(_iter_means(evaluation.people, "")),
+            **dict(_iter_means(evaluation.synthetic, ", synthetic")),
+            "questions": len(evaluation.people.ids),
             **({} if judged is None else {"judged of the first 10": round(judged, 4)}),
-            "questions not measured": len(found.unmeasured),
-            "generation": found.generation,
-            "embedder": found.embedder_id,
-            "mode": found.manner.mode,
+            "questions not measured": len(evaluation.unmeasured),
+            "generation": evaluation.generation,
+            "embedder": evaluation.embedder_id,
+            "mode": evaluation.manner.mode,
             "intervals": build_table(
                 {"measure": "string", "mean": "float", "from": "float", "to": "float"},
-                list(_iter_intervals(found.people)),
+                list(_iter_intervals(evaluation.people)),
             ),
             "lowest": build_table(
-                {"question": "string", NDCG: "float"}, _list_lowest(found.people)
+                {"question": "string", NDCG: "float"}, _list_lowest(evaluation.people)
             ),
             "documents that are gone": build_table(
                 {"question": "string", "documents": "string"},
-                [(id_, ", ".join(paths)) for id_, paths in found.gone.items()][:_SHOWN_QUESTIONS],
+                [(id_, ", ".join(paths)) for id_, paths in evaluation.gone.items()][
+                    :_SHOWN_QUESTIONS
+                ],
             ),
         },
     )
 
 
-def _format_quality_headline(found: Evaluation) -> str:
-    estimate = found.people.estimate(NDCG)
+def _format_quality_headline(evaluation: Evaluation) -> str:
+    estimate = evaluation.people.estimate(NDCG)
     if estimate is None:
         return "no judged question could be measured"
     return f"{NDCG} {estimate.mean:.3f} ({estimate.low:.2f} to {estimate.high:.2f})"

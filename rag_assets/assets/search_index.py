@@ -29,11 +29,15 @@ from rag_assets.resources.workbench import PublishJudge, Workbench
 from rag_assets.storage.catalog.documents.status import Status
 from rag_assets.storage.catalog.tenants.overview import TenantSummary
 
-_MOST_FAILED, _MOST_ADVICE = 50, 3
+_MAX_FAILED, _MOST_ADVICE = 50, 3
 _REPORT_SECONDS = 3_600.0
 _REPORTED_SHARE = 100
 """A run that changes at least one of this many entries is reported immediately."""
-_SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
+_STATUS_LABELS: Mapping[Status, str] = {
+    "READY": "ready",
+    "FAILED": "failed",
+    "PROCESSING": "waiting",
+}
 
 
 def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
@@ -48,11 +52,11 @@ def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
 def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
     """Return a table of the number of a tenant's documents by format and status."""
     return build_table(
-        {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
+        {"format": "string", **dict.fromkeys((*_STATUS_LABELS.values(), "chunks", "bytes"), "int")},
         [
             (
                 get_format_name(of.media_type),
-                *(of.documents.get(status, 0) for status in _SHOWN),
+                *(of.documents.get(status, 0) for status in _STATUS_LABELS),
                 of.chunks,
                 of.bytes,
             )
@@ -63,7 +67,7 @@ def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
 
 def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """Return a table of the documents in quarantine, with reasons and up to three remedies."""
-    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MAX_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(find_remedy(document) for document in failed))[:_MOST_ADVICE]
     return build_notes_table(
@@ -120,7 +124,7 @@ def search_index(
         derived = derive_documents(ctx)
         outage = find_wait_reason(work.context, work)
         waiting = ctx.catalog.quarantine.count_waiting_for_retry(ctx.ref.id) if outage else 0
-        shown = {
+        shown_metadata = {
             "tenant summary": summarize_tenant(ctx),
             "failed documents": list_failed_documents(ctx),
             "by format": count_by_format(ctx),
@@ -133,12 +137,12 @@ def search_index(
                 context.log_event(builds)
         if report.documents or derived.changed:
             is_small = bool(report.pending) or report.upserted * _REPORTED_SHARE < report.live
-            for found in _iter_reports_of_systems(context, names, ctx, is_small=is_small):
-                context.log_event(found)
+            for system_report in _iter_reports_of_systems(context, names, ctx, is_small=is_small):
+                context.log_event(system_report)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
     metadata: dict[str, dg.RawMetadataValue] = {
-        **shown,
+        **shown_metadata,
         "upserted": report.upserted,
         "deleted": report.deleted,
         "published documents": report.documents,

@@ -19,7 +19,7 @@ from rag_assets.resources.workbench import (
     convert_to_failures,
 )
 
-_REPAIRS = 2
+_MAX_REPAIRS = 2
 """Maximum repairs of the lake in one step; if a disk damages more files, a person must act."""
 
 _P = ParamSpec("_P")
@@ -69,7 +69,7 @@ def tenant_stage(
         try:
             yield ctx
         except LakeDamaged as error:
-            if context.retry_number >= _REPAIRS:
+            if context.retry_number >= _MAX_REPAIRS:
                 raise
             heal_lake(ctx, error)
-            raise dg.RetryRequested(max_retries=_REPAIRS) from None
+            raise dg.RetryRequested(max_retries=_MAX_REPAIRS) from None

@@ -145,11 +145,13 @@ class Commands(TyperGroup):
         from rag_assets.plugins.registry import installed_systems
 
         names = self.list_commands(ctx)
-        listed = dict(self.commands)
+        listed_commands = dict(self.commands)
         for installed in installed_systems():
             for name, help_text in installed.system.command_help.items():
-                listed[name] = click.Command(name, help=help_text)
-        commands = [(name, listed.get(name) or self.get_command(ctx, name)) for name in names]
+                listed_commands[name] = click.Command(name, help=help_text)
+        commands = [
+            (name, listed_commands.get(name) or self.get_command(ctx, name)) for name in names
+        ]
         width = formatter.width - 6 - max(map(len, names))
         rows = [
             (name, command.get_short_help_str(width))
@@ -248,15 +250,15 @@ def run(arguments: Sequence[str]) -> int:
         return 130
     except Exception as error:
         if isinstance(error, UnicodeEncodeError) and not _is_utf8(arguments):
-            shown: RagAssetsError = ConfigurationError(
+            shown_error: RagAssetsError = ConfigurationError(
                 "an argument of the command is not UTF-8",
                 hint="use a terminal whose encoding is UTF-8, or convert the argument",
             )
         elif os.environ.get("RAG_ASSETS_DEBUG"):
             raise
         else:
-            shown = _build_unexpected(error)
-        print_error(shown, as_json=as_json)
+            shown_error = _build_unexpected(error)
+        print_error(shown_error, as_json=as_json)
         return 1
     return int(not result if isinstance(result, bool) else result or 0)
 

@@ -50,10 +50,10 @@ INCLUDE = ["*.*", "!.*"]
 """Patterns of files to index; they include source code, which the default patterns leave out."""
 _EXAMPLES = TEMPLATES / "examples"
 _TOP_K = 3
-_LINE = 80
-_PARTS = {PPTX: "slide", XLSX: "sheet"}
+_LINE_CHARACTERS = 80
+_PART_NAMES = {PPTX: "slide", XLSX: "sheet"}
 _BARS = "▁▂▃▄▅▆▇█"
-_BUCKETS = 16
+_HISTOGRAM_BARS = 16
 
 app = typer.Typer()
 
@@ -87,7 +87,7 @@ def demo(session: Session, *, as_json: Json = False) -> bool:
             }
         )
     else:
-        _print_next_steps(monotonic() - started, nothing_done=synced.nothing_to_do)
+        _print_next_steps(monotonic() - started, has_done_nothing=synced.nothing_to_do)
     return passed and all(answer["hits"] for answer in answers)
 
 
@@ -121,8 +121,8 @@ def _print_stages(session: Session, synced: TenantSync) -> None:
     took = {name: format_seconds(counts["seconds"]) for name, counts in synced.stages.items()}
     rows = [
         (name if at == 0 else "", line, took.get(name, "") if at == 0 else "")
-        for name, found in lines.items()
-        for at, line in enumerate(found)
+        for name, stage_lines in lines.items()
+        for at, line in enumerate(stage_lines)
     ]
     print_table(["stage", "result", "time"], rows)
 
@@ -144,10 +144,10 @@ def _search_questions(session: Session, *, as_json: bool) -> list[dict[str, Any]
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         for judged in _list_questions():
             question = str(judged["question"])
-            found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
-            answers.append({"question": question, "hits": found.hits})
+            result = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
+            answers.append({"question": question, "hits": result.hits})
             if not as_json:
-                _print_hits(question, str(judged["answer"]), found.hits)
+                _print_hits(question, str(judged["answer"]), result.hits)
     return answers
 
 
@@ -167,8 +167,8 @@ def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
         if number == 1:
             print_hit(hit)
         else:
-            shown = build_excerpt(hit.text, question, _LINE, language=hit.language)
-            say(f"{number}. {format_headline(hit)}\n   │ {shown}")
+            excerpt = build_excerpt(hit.text, question, _LINE_CHARACTERS, language=hit.language)
+            say(f"{number}. {format_headline(hit)}\n   │ {excerpt}")
     say()
 
 
@@ -177,8 +177,8 @@ def _print_headline(text: str, *, as_json: bool) -> None:
         say(f"\n── {text} " + "─" * (70 - len(text)))
 
 
-def _print_next_steps(elapsed: float, *, nothing_done: bool) -> None:
-    done = "Nothing to do" if nothing_done else "Done"
+def _print_next_steps(elapsed: float, *, has_done_nothing: bool) -> None:
+    done = "Nothing to do" if has_done_nothing else "Done"
     say(
         f"{done}, in {format_seconds(elapsed)}. The servers keep running. What to try next:\n"
         '  rag-assets search demo "who may approve a rollback?"\n'
@@ -275,13 +275,13 @@ def describe_contents(parsed: Iterable[ParsedText]) -> str:
     """Describe the numbers of pages, slides, sheets and blocks in parsed texts."""
     counts: Counter[str] = Counter()
     for text in parsed:
-        counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
+        counts[_PART_NAMES.get(text.media_type, "page")] += text.pages or 0
         counts.update(block.kind for block in text.blocks)
-    shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
-    found = [
-        format_count(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]
+    shown_keys = ("page", "slide", "sheet", "row", "heading", "table", "code")
+    counted = [
+        format_count(counts[k], "code block" if k == "code" else k) for k in shown_keys if counts[k]
     ]
-    return ", ".join(found) or format_count(counts["paragraph"], "paragraph")
+    return ", ".join(counted) or format_count(counts["paragraph"], "paragraph")
 
 
 def describe_stages(
@@ -382,9 +382,11 @@ def _describe_index(
 def draw_histogram(lengths: Sequence[int]) -> str:
     """Draw how often each length occurs, as a row of bars from 0 to the maximum."""
     width = max(lengths) + 1
-    buckets = Counter(length * _BUCKETS // width for length in lengths)
+    buckets = Counter(length * _HISTOGRAM_BARS // width for length in lengths)
     most = max(buckets.values())
-    return "".join(_BARS[-(-buckets[at] * (len(_BARS) - 1) // most)] for at in range(_BUCKETS))
+    return "".join(
+        _BARS[-(-buckets[at] * (len(_BARS) - 1) // most)] for at in range(_HISTOGRAM_BARS)
+    )
 
 
 def _format_size(size: int) -> str:

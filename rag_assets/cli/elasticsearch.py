@@ -35,30 +35,30 @@ def check(
 
     connection = session.stack.elasticsearch_connection()
     purposes: list[Purpose] = ["indexing", "searching"] if purpose == "indexing" else [purpose]
-    found = check_elasticsearch(connection, session.settings.index_prefix, purposes)
+    report = check_elasticsearch(connection, session.settings.index_prefix, purposes)
     if as_json:
-        print_json(asdict(found))
-        return not found.problems
-    lacking = found.missing or {}
+        print_json(asdict(report))
+        return not report.problems
+    lacking = report.missing or {}
     print_table(
         ["", ""],
         [
-            ("nodes", found.nodes),
-            ("version", found.version or "not stated"),
-            ("flavor", found.flavor),
-            ("licence", found.licence or "not stated"),
-            ("health", found.health or "not visible"),
+            ("nodes", report.nodes),
+            ("version", report.version or "not stated"),
+            ("flavor", report.flavor),
+            ("licence", report.licence or "not stated"),
+            ("health", report.health or "not visible"),
             *(
                 (f"privileges for {name}", "missing" if lacks else "complete")
                 for name, lacks in lacking.items()
             ),
         ],
     )
-    for line in found.problems:
+    for line in report.problems:
         say(f"\nProblem: {line}")
-    for line in found.warnings:
+    for line in report.warnings:
         say(f"\nWarning: {line}")
-    return not found.problems
+    return not report.problems
 
 
 @app.command("role")

@@ -142,8 +142,8 @@ class TenantFollower:
         record = self._catalog.tenants.find(tenant_id)
         if record is None or record.state != "ACTIVE" or self._is_stopped():
             return None
-        held = self._catalog.lock.is_held(tenant_id)
-        if held or self._own_runs.list_unfinished(self._session.instance, tenant=tenant_id):
+        is_locked = self._catalog.lock.is_held(tenant_id)
+        if is_locked or self._own_runs.list_unfinished(self._session.instance, tenant=tenant_id):
             return self._compute_busy_delay(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(
@@ -193,8 +193,8 @@ class TenantFollower:
             record.id,
             Holder.here("the change watcher"),
             on_takeover=lambda former: fail_abandoned_run(self._session.instance, former),
-        ) as held:
-            ctx = self._workbench.context(record.id, guard=held.check, log=warn)
+        ) as held_lock:
+            ctx = self._workbench.context(record.id, guard=held_lock.check, log=warn)
             return confirm_documents(ctx, self._workbench.scanner())
 
     def _get_delay_if_unsettled(self, tenant: Tenant, *, after: float) -> float | None:
@@ -225,9 +225,11 @@ class TenantFollower:
     def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
         """Return whether work remains and the last run made progress."""
         counts = {name: stage.counts for name, stage in result.stages.items()}
-        left = counts.get("search_index", {}).get("pending", 0)
-        now = left, counts.get("embeddings", {}).get("remaining", 0)
+        pending_documents = counts.get("search_index", {}).get("pending", 0)
+        now = pending_documents, counts.get("embeddings", {}).get("remaining", 0)
         before = self._left.pop(tenant_id, None)
-        if left:
+        if pending_documents:
             self._left[tenant_id] = now
-        return bool(left) and (now != before or bool(counts["embeddings"].get("embedded")))
+        return bool(pending_documents) and (
+            now != before or bool(counts["embeddings"].get("embedded"))
+        )

@@ -206,11 +206,11 @@ def _print_serving_build(session: Session, tenant_id: str, *, as_json: bool) -> 
     """Print the serving build, or raise an error if the wanted build cannot serve yet."""
     reports = _list_reports(session, tenant_id)
     serving = next(report for report in reports if report.state == "SERVING")
-    wanted = next((report for report in reports if report.wanted), serving)
-    if wanted.number != serving.number:
+    wanted_build = next((report for report in reports if report.wanted), serving)
+    if wanted_build.number != serving.number:
         raise RagAssetsError(
-            f"generation {wanted.number} of {tenant_id} does not answer yet: "
-            f"{format_count(wanted.behind or 0, 'document')} not yet up to date",
+            f"generation {wanted_build.number} of {tenant_id} does not answer yet: "
+            f"{format_count(wanted_build.behind or 0, 'document')} not yet up to date",
             hint=(
                 f"run `rag-assets sync {tenant_id}` to continue; it publishes the build when "
                 "it is up to date"

@@ -135,12 +135,12 @@ def move(
 @with_reading_session
 def move_runs(session: Session, *, confirmed: YesOption = False, as_json: Json = False) -> None:
     """Move Dagster's tables of an earlier version from the schema `public` to our own."""
-    found = session.stack.find_former_runs()
-    if found is None:
+    former_tables = session.stack.find_former_runs()
+    if former_tables is None:
         say("Dagster has no runs in the schema public, so there is nothing to move.")
         return
-    place = f"the schema public of the database {found.database}"
-    if found.is_shared:
+    place = f"the schema public of the database {former_tables.database}"
+    if former_tables.is_shared:
         raise ConfigurationError(
             f"Dagster's tables in {place} contain runs or sensors of other code, so ours "
             "cannot be moved",
@@ -148,9 +148,10 @@ def move_runs(session: Session, *, confirmed: YesOption = False, as_json: Json =
         )
     if not confirmed:
         raise ConfigurationError(
-            f"this would move {format_count(found.runs, 'run')} from {place} to the schema"
+            f"this would move {format_count(former_tables.runs, 'run')} from {place} to the schema"
             f" {DAGSTER_SCHEMA}, and"
-            f" delete the {format_count(found.present_runs, 'run')} already in {DAGSTER_SCHEMA}",
+            f" delete the {format_count(former_tables.present_runs, 'run')} already in"
+            f" {DAGSTER_SCHEMA}",
             hint="first run `rag-assets down`, then confirm with `rag-assets installation move-runs"
             " --yes`",
         )
@@ -221,18 +222,18 @@ def accept(
     """Show which tokens, grants, holds and purges a restored catalog lacks, and accept it."""
     from rag_assets.pipeline.restores import accept_restore, describe_lost_changes
 
-    found = session.keeper.compare_security_changes()
-    lost = describe_lost_changes(session.catalog, found, by=operator())
-    is_pending = found.standing != "current"
+    standing = session.keeper.compare_security_changes()
+    lost = describe_lost_changes(session.catalog, standing, by=operator())
+    is_pending = standing.standing != "current"
     tenants = _count_unknown_files(session)
     if as_json:
         _print_findings_as_json(
-            found.standing, lost, tenants, keep=keep, accepted=confirmed and is_pending
+            standing.standing, lost, tenants, keep=keep, is_accepted=confirmed and is_pending
         )
     else:
-        _print_findings(found.standing, lost, tenants, keep=keep)
+        _print_findings(standing.standing, lost, tenants, keep=keep)
     if is_pending and confirmed:
-        accept_restore(session.catalog, session.keeper, [] if keep else lost, found)
+        accept_restore(session.catalog, session.keeper, [] if keep else lost, standing)
         if not as_json:
             say(
                 "The catalog is accepted: tokens and grants count again, panel sessions have ended."
@@ -266,7 +267,7 @@ def forget(
         )
     if not confirmed:
         raise ConfigurationError(
-            f"receipts would no longer name the {kind} at {address}",
+            f"receipts would no longer list the former {kind} at {address}",
             hint="destroy the data there first; to confirm: rag-assets installation forget"
             f" {kind} {address} --yes",
         )
@@ -350,12 +351,12 @@ def _count_consequences(catalog: Catalog, record: TenantRecord, now: datetime) -
     tenant = Tenant.from_config(record.config)
     cutoffs = compute_cutoffs(tenant, now)
     due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
-    held = () if due is None else find_held_prunes(due, tenant.prune_share)
+    held_prunes = () if due is None else find_held_prunes(due, tenant.prune_share)
     count = 0 if due is None else len(due.documents)
     return {
         "tenant": record.id,
         "due": count,
-        "unconfirmed": count - sum(source.due for source in held),
+        "unconfirmed": count - sum(source.due for source in held_prunes),
         "later_times": catalog.clock.count_future_times(record.id, now),
     }
 
@@ -424,8 +425,8 @@ def _count_unknown_files(session: Session) -> dict[str, int]:
 
     catalog, blobs = session.catalog, open_blobs(session.settings)
     records = [record for record in catalog.tenants.all() if record.state != "REMOVING"]
-    found = [r.ref for r in records if session.keeper.compare_marks(r.ref) != "current"]
-    files = {ref.id: len(list_unreferenced_blobs(catalog, blobs, ref)) for ref in found}
+    refs_set_back = [r.ref for r in records if session.keeper.compare_marks(r.ref) != "current"]
+    files = {ref.id: len(list_unreferenced_blobs(catalog, blobs, ref)) for ref in refs_set_back}
     for ref in session.keeper.list_unknown_tenants():
         files[ref.id] = sum(1 for _ in blobs.tenant(ref.id, ref.incarnation).all())
     return files
@@ -456,19 +457,19 @@ def _print_findings_as_json(
     tenants: dict[str, int],
     *,
     keep: bool,
-    accepted: bool,
+    is_accepted: bool,
 ) -> None:
     print_json(
         {
             "standing": standing,
-            "accepted": accepted,
+            "accepted": is_accepted,
             "lost": [
                 {
                     "kind": lost_change.change.kind,
                     "tenant": lost_change.change.tenant,
                     "at": lost_change.change.at,
                     "what": lost_change.sentence,
-                    "made_again": accepted and not keep and lost_change.repeat is not None,
+                    "made_again": is_accepted and not keep and lost_change.repeat is not None,
                 }
                 for lost_change in lost
             ],

@@ -18,7 +18,7 @@ from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements, w
 from rag_assets.quality.store import find_judged_documents, read_questions, store_questions
 from rag_assets.quality.yaml_files import format_yaml, to_mapping
 
-_MAX_SHOWN = 5
+_MAX_SHOWN_PATHS = 5
 
 app = typer.Typer()
 
@@ -68,10 +68,10 @@ def import_files(
             }
         )
         return
-    gone = f"; {removed:,} others removed" if removed else ""
+    removal_note = f"; {removed:,} others removed" if removed else ""
     say(
         f"{tenant_id}: {format_count(len(read.questions), 'question')} with"
-        f" {format_count(judgements, 'judgement')} stored{gone}"
+        f" {format_count(judgements, 'judgement')} stored{removal_note}"
     )
 
 
@@ -127,7 +127,7 @@ def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json
     session.catalog.tenants.get(tenant_id)
     questions = read_questions(session.catalog, tenant_id)
     present = find_judged_documents(session.catalog, tenant_id, questions)
-    gone = {
+    missing_documents = {
         question.id: sorted({judged.path for judged in question.relevant} - present.keys())
         for question in questions
     }
@@ -139,7 +139,7 @@ def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json
                 "question": question.question,
                 "synthetic": question.synthetic,
                 "judgements": len(question.relevant),
-                "gone": gone[question.id],
+                "gone": missing_documents[question.id],
             }
             for question in questions
         ]
@@ -153,7 +153,7 @@ def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json
                 "synthetic" if question.synthetic else question.kind,
                 question.question,
                 len(question.relevant),
-                ", ".join(gone[question.id]),
+                ", ".join(missing_documents[question.id]),
             )
             for question in questions
         ],
@@ -195,8 +195,8 @@ def _warn_unknown_paths(session: Session, tenant_id: str, read: ReadQuestions) -
     unknown = sorted(paths - present.keys())
     places = [str(read.places[path]) for path in unknown if path in read.places]
     if unknown:
-        rest = "; …" if len(places) > _MAX_SHOWN else ""
-        where = f" ({'; '.join(places[:_MAX_SHOWN])}{rest})" if places else ""
+        rest = "; …" if len(places) > _MAX_SHOWN_PATHS else ""
+        where = f" ({'; '.join(places[:_MAX_SHOWN_PATHS])}{rest})" if places else ""
         count = format_count(len(unknown), "path names no document", "paths name no documents")
         warn(f"{count} of {tenant_id} now{where}: questions about them are not measured")
     return unknown

@@ -59,8 +59,8 @@ def set_key(
     )
     waiting = _request_retry(session, key_owner)
     if as_json:
-        shown = {owner.kind: owner.id, "provider": provider, "set": True, "waiting": waiting}
-        print_json(shown)
+        key_status = {owner.kind: owner.id, "provider": provider, "set": True, "waiting": waiting}
+        print_json(key_status)
         return
     say(f"{owner.kind.capitalize()} {owner.id} has a key for {provider}.")
     if waiting:

@@ -61,7 +61,7 @@ def plan(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) 
                 if work.embedding_cpu_seconds is not None
                 else []
             ),
-            ("duration", _format_duration(work.estimate, batch=work.batch)),
+            ("duration", _format_duration(work.estimate, is_batch=work.batch)),
             ("disk", _format_disk(work.estimate)),
             ("deletions", f"{work.entries_deleted:,} entries"),
         ],
@@ -92,8 +92,8 @@ def plan(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) 
 
 def _format_cpu_time(work: Preview) -> str:
     seconds = work.embedding_cpu_seconds or 0.0
-    each = 1000 * seconds / max(1, work.embeddings)
-    return f"about {duration(seconds)} of a core for embedding, {each:,.0f} ms per text"
+    text_ms = 1000 * seconds / max(1, work.embeddings)
+    return f"about {duration(seconds)} of a core for embedding, {text_ms:,.0f} ms per text"
 
 
 def _format_duration(estimate: Estimate, *, batch: bool) -> str:
@@ -111,7 +111,7 @@ def _format_disk(estimate: Estimate) -> str:
 def _describe_double_cost(twice: DoubleEditCost) -> str:
     if not twice.embedded:
         return "an edit is embedded once, and written to both builds."
-    each = [
+    costs_per_document = [
         f"{_format_average(texts, 'text')}{'' if cost is None else f' ({dollars(cost)})'} for the"
         f" {which} build"
         for texts, cost, which in (
@@ -119,7 +119,8 @@ def _describe_double_cost(twice: DoubleEditCost) -> str:
             (twice.texts_wanted, twice.dollars_wanted, "new"),
         )
     ]
-    return f"an edit is embedded for both builds: per document, on average {', '.join(each)}."
+    costs = ", ".join(costs_per_document)
+    return f"an edit is embedded for both builds: per document, on average {costs}."
 
 
 def _format_average(count: float | None, noun: str) -> str:
@@ -183,10 +184,10 @@ def _list_caps(session: Session, tenant: Tenant) -> list[Cap]:
 def _build_row(row: UsageRow) -> Sequence[str]:
     used = row.used
     counts = (used.requests, used.retries, used.texts)
-    written = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
-    named = (row.tenant_id, str(row.day), row.provider, row.model)
-    tokens = f"{used.tokens:,}{written}"
-    return (*named, *(f"{n:,}" for n in counts), tokens, used.cost_text)
+    written_tokens = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
+    row_key = (row.tenant_id, str(row.day), row.provider, row.model)
+    tokens = f"{used.tokens:,}{written_tokens}"
+    return (*row_key, *(f"{n:,}" for n in counts), tokens, used.cost_text)
 
 
 def _as_json(

@@ -91,7 +91,7 @@ def put_project(
 ) -> None:
     """Create a project, or change its settings."""
     caps = {"per_day": per_day, "per_month": per_month}
-    given = {
+    given_settings = {
         "name": name,
         "chat_model": chat_model,
         "provider": provider,
@@ -99,22 +99,23 @@ def put_project(
         "threshold_from": threshold_from,
         "caps": {of: cap for of, cap in caps.items() if cap is not None} or None,
     }
-    settings = {name: value for name, value in given.items() if value is not None}
-    chosen = _choose_project(profile, organization, project)
-    _require_creatable(chosen.profile)
-    result = _open_projects(session).put(chosen, _parse_settings(settings), reset=reset)
-    shown = {
+    settings = {name: value for name, value in given_settings.items() if value is not None}
+    chosen_project = _choose_project(profile, organization, project)
+    _require_creatable(chosen_project.profile)
+    result = _open_projects(session).put(chosen_project, _parse_settings(settings), reset=reset)
+    shown_project = {
         **_describe_project(session, result.record),
         "created": result.created,
         "changed": result.changed,
     }
     if as_json:
-        print_json(shown)
+        print_json(shown_project)
         return
     outcome = "created" if result.created else "changed" if result.changed else "unchanged"
     say(f"Project {project} of {organization} is {outcome}: tenant {result.record.id}.")
-    if shown["key"] == "missing":
-        say(f"It has no key: rag-assets keys set {result.record.id} {shown['embedder_provider']}")
+    if shown_project["key"] == "missing":
+        embedder_provider = shown_project["embedder_provider"]
+        say(f"It has no key: rag-assets keys set {result.record.id} {embedder_provider}")
 
 
 @app.command("remove")
@@ -140,14 +141,22 @@ def remove_project(
 def list_organizations(session: Session, *, as_json: Json = False) -> None:
     """List the organizations with their settings."""
     counts = Counter(record.organization for record in session.catalog.projects.all())
-    found = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
+    rows = [
+        (organization_row, counts[organization_row.id])
+        for organization_row in session.catalog.organizations.all()
+    ]
     if as_json:
-        shown = [{**_to_json(each), "projects": count} for each, count in found]
-        print_json({"organizations": shown})
+        shown_organizations = [
+            {**_to_json(organization_row), "projects": count} for organization_row, count in rows
+        ]
+        print_json({"organizations": shown_organizations})
         return
     print_table(
         ["organization", "guidelines", "chat model", "projects", "changed"],
-        [(*_build_row(each)[:3], count, _build_row(each)[3]) for each, count in found],
+        [
+            (*_build_row(organization_row)[:3], count, _build_row(organization_row)[3])
+            for organization_row, count in rows
+        ],
     )
 
 
@@ -229,14 +238,14 @@ def _require_creatable(profile: str) -> None:
         )
 
 
-def _parse_settings(given: Mapping[str, Any]) -> ProjectSettings:
+def _parse_settings(given_settings: Mapping[str, Any]) -> ProjectSettings:
     from pydantic import ValidationError
 
     from rag_assets.common.invalid_values import describe_first_problem
     from rag_assets.tenants.projects import ProjectSettings
 
     try:
-        return ProjectSettings.model_validate(given)
+        return ProjectSettings.model_validate(given_settings)
     except ValidationError as error:
         raise ConfigurationError(
             describe_first_problem(error), hint="see `rag-assets projects put --help`"

@@ -228,15 +228,15 @@ def _print_overall_measures(tenant_id: str, evaluation: Evaluation) -> None:
 
 def _print_difference(comparison: BuildComparison) -> None:
     differences = {measure: comparison.difference(measure) for measure in MEASURES}
-    shown = [
+    shown_rows = [
         f"{measure} {difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f}, "
         f"p {_format_p_value(difference.p)})"
         for measure, difference in differences.items()
         if difference is not None
     ]
-    if shown:
+    if shown_rows:
         builds = f"build {comparison.new.generation} against {comparison.serving.generation}"
-        say(f"{builds}: {'; '.join(shown)}")
+        say(f"{builds}: {'; '.join(shown_rows)}")
     if comparison.apart:
         warn(
             f"{format_count(len(comparison.apart), 'question')} left out: the builds contain "

@@ -120,16 +120,18 @@ def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
     if proof["complete"]:
         say("The index, the lake and Postgres no longer contain any of the data.")
     else:
-        left = ", ".join(f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place])
-        if left:
-            shown = f"`rag-assets receipts {tenant_id} --json` shows more"
-            warn(f"some of the data is left in files: {left}; {shown}")
+        remaining_places = ", ".join(
+            f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place]
+        )
+        if remaining_places:
+            hint = f"`rag-assets receipts {tenant_id} --json` shows more"
+            warn(f"some of the data is left in files: {remaining_places}; {hint}")
         for place in proof.get("places not seen", ()):
             warn(f"not searched: {place}; if it was destroyed: {_build_forget_command(place)}")
     if "Dagster instance" in proof:
         say(f"Dagster's records of it were deleted in the instance {proof['Dagster instance']}.")
-    for what, until in proof["out of reach"].items():
-        say(f"Out of reach: {what} ({until})")
+    for copy, until in proof["out of reach"].items():
+        say(f"Out of reach: {copy} ({until})")
 
 
 def _build_forget_command(place: str) -> str:
@@ -157,13 +159,15 @@ def receipts(
     as_json: Json = False,
 ) -> bool:
     """List permanent deletions with their time, person and rule."""
-    found = session.catalog.receipts.all(tenant_id)
+    receipts_of_tenant = session.catalog.receipts.all(tenant_id)
     chain = session.catalog.receipts.verify() if verify else None
     if as_json:
-        shown: dict[str, Any] = {"receipts": [_to_json(receipt) for receipt in found]}
+        shown_receipts: dict[str, Any] = {
+            "receipts": [_to_json(receipt) for receipt in receipts_of_tenant]
+        }
         if chain is not None:
-            shown["chain"] = chain
-        print_json(shown)
+            shown_receipts["chain"] = chain
+        print_json(shown_receipts)
     else:
         print_table(
             ["receipt", "tenant", "kind", "when", "by", "rule", "deleted"],
@@ -177,7 +181,7 @@ def receipts(
                     r.rule,
                     _format_counts(r.counts),
                 )
-                for r in found
+                for r in receipts_of_tenant
             ],
         )
     if chain is None:
@@ -203,10 +207,10 @@ def _print_chain(count: int, broken: tuple[int, ...], last: str) -> None:
 def _format_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
     # An altered receipt, which `--verify` reports, may have any shape.
     parts = [
-        f"{number:,} {what}"
+        f"{number:,} {kind}"
         for of_store in counts.values()
         if isinstance(of_store, Mapping)
-        for what, number in of_store.items()
+        for kind, number in of_store.items()
         if number and isinstance(number, int)
     ]
     return ", ".join(parts) or "nothing"
@@ -238,11 +242,11 @@ def compact(
     for tenant_id in tenants or ():
         session.get_active_tenant(tenant_id)
     records = session.catalog.tenants.all()
-    chosen = tenants or [record.id for record in records if record.state == "ACTIVE"]
-    results = [_compact_one(session, tenant_id) for tenant_id in chosen]
+    tenant_ids = tenants or [record.id for record in records if record.state == "ACTIVE"]
+    results = [_compact_one(session, tenant_id) for tenant_id in tenant_ids]
     swept = 0
     if tenants:
-        live = session.catalog.generations.list_live_by_tenant(chosen)
+        live = session.catalog.generations.list_live_by_tenant(tenant_ids)
         index_names = {build.index_name for builds in live.values() for build in builds}
         expunge_indexes(session.store, sorted(index_names), progress)
     else:
@@ -257,8 +261,8 @@ def compact(
         for line in result["lines"]:
             say(f"{result['tenant']}: {line}")
     if swept:
-        what = format_count(swept, "entry or folder", "entries and folders")
-        say(f"{what} of removed tenants deleted")
+        removed = format_count(swept, "entry or folder", "entries and folders")
+        say(f"{removed} of removed tenants deleted")
     return succeeded
 
 
@@ -295,7 +299,7 @@ def list_holds(session: Session, tenant_id: TenantArgument, *, as_json: Json = F
 
 
 class _HoldOptions(NamedTuple):
-    """The options of a hold: what it covers, and the reason."""
+    """The options of a hold: the held documents, and the reason."""
 
     scope: HoldScope
     reason: str

@@ -261,12 +261,12 @@ def _build_stage_result(metadata: Mapping[str, Any]) -> StageResult:
 
 
 def _collect_checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
-    found = []
+    results = []
     for event in result.all_events:
         if event.event_type_value != "ASSET_CHECK_EVALUATION":
             continue
         evaluation = event.asset_check_evaluation_data
-        found.append(
+        results.append(
             CheckResult(
                 asset=evaluation.asset_key.path[-1],
                 check=evaluation.check_name,
@@ -276,7 +276,7 @@ def _collect_checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...
                 metadata=convert_metadata(evaluation.metadata),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _find_disabled_failure(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:

@@ -28,8 +28,8 @@ from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 if TYPE_CHECKING:
     from rag_assets.search.answers import AnswerRequest, AnswerResult
 
-_COMMIT = 10
-_WIDTH = 92
+_COMMIT_CHARACTERS = 10
+_EXCERPT_WIDTH = 92
 _REASONS = {
     "nothing found": "No passage is near enough to the question.",
     "over budget": "No passage fits into the token budget.",
@@ -100,18 +100,18 @@ def documents(session: Session, tenant_id: TenantArgument, *, as_json: Json = Fa
         }
         for document in session.catalog.documents.all(tenant_id)
     ]
-    held: list[dict[str, Any]] = [
+    held_deletions: list[dict[str, Any]] = [
         {"source": sync.source, "documents": sync.held_deletions, "reason": sync.held_reason}
         for sync in session.catalog.syncs.list_held(tenant_id)
     ]
     if as_json:
-        print_json({"documents": rows, "held": held})
+        print_json({"documents": rows, "held": held_deletions})
         return
     print_table(
         ["document", "status", "chunks", "dropped", "error"],
         [(r["uri"], r["status"], r["chunks"], r["dropped_secrets"], r["error"]) for r in rows],
     )
-    for deletion in held:
+    for deletion in held_deletions:
         warn(
             f"{format_count(deletion['documents'], 'document')} of source {deletion['source']}"
             " disappeared, and the"
@@ -170,14 +170,14 @@ async def _request_answer(session: Session, tenant_id: str, request: AnswerReque
 def _print_sentences(result: AnswerResult) -> None:
     if result.answer:
         for line in result.answer.splitlines():
-            say(textwrap.fill(line, _WIDTH, drop_whitespace=True))
+            say(textwrap.fill(line, _EXCERPT_WIDTH, drop_whitespace=True))
     else:
         say(_REASONS.get(result.reason or "", "There is no answer."))
     say()
     for citation in result.citations:
         place = ", ".join(filter(None, (citation.uri, describe_location(citation))))
         say(f"[{citation.number}] {place}")
-        say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
+        say(textwrap.indent(textwrap.fill(citation.excerpt, _EXCERPT_WIDTH), "   │ "))
         say()
     for claim in result.unsupported:
         say(f"Not in the cited passage: {', '.join(claim.missing)}.")
@@ -248,16 +248,18 @@ def print_hit(hit: Hit) -> None:
     if hit.heading_path:
         say(f"   {' › '.join(hit.heading_path)}")
     if hit.origin is not None and hit.origin.differs:
-        say(f"   differs from commit {(hit.origin.commit or 'none')[:_COMMIT]}")
+        say(f"   differs from commit {(hit.origin.commit or 'none')[:_COMMIT_CHARACTERS]}")
     for line in hit.context.splitlines():
-        say(f"   ┆ {textwrap.shorten(line, _WIDTH, placeholder=' …')}")
-    say(textwrap.indent(textwrap.fill(hit.excerpt, _WIDTH), "   │ "))
+        say(f"   ┆ {textwrap.shorten(line, _EXCERPT_WIDTH, placeholder=' …')}")
+    say(textwrap.indent(textwrap.fill(hit.excerpt, _EXCERPT_WIDTH), "   │ "))
     say()
 
 
 def format_headline(hit: Hit) -> str:
     """Return a line with the document and location of a hit, its score, and its cosine."""
     scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
-    shown = ", ".join(f"{kind} {value:.2f}" for kind, value in scores.items() if value is not None)
-    suffix = f"  ({shown})" if shown else ""
+    shown_scores = ", ".join(
+        f"{kind} {value:.2f}" for kind, value in scores.items() if value is not None
+    )
+    suffix = f"  ({shown_scores})" if shown_scores else ""
     return f"{', '.join(filter(None, (hit.uri, describe_location(hit))))}{suffix}"

@@ -68,7 +68,7 @@ def serve(
     require_authentication(host, settings.jwt, session.catalog)
     warning = find_cleartext_warning(host, settings.cleartext)
     with ExitStack() as exit_stack:
-        listeners = [[one] for one in open_sockets(host, port, settings.workers)]
+        listeners = [[listener] for listener in open_sockets(host, port, settings.workers)]
         for [listener] in listeners:
             exit_stack.enter_context(listener)
         if settings.jwt is None:
@@ -119,8 +119,8 @@ def _prepare_panel(
             return None
         for own, listener in zip(listeners, loopback, strict=False):
             own.append(exit_stack.enter_context(listener))
-    shown = f"[{host}]" if ":" in host else host
-    progress(f"panel: {panel.origin or f'http://{shown}:{port}'}{PATH}")
+    shown_host = f"[{host}]" if ":" in host else host
+    progress(f"panel: {panel.origin or f'http://{shown_host}:{port}'}{PATH}")
     return panel
 
 

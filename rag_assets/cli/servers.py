@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 _COMPACTION_LIMIT = timedelta(days=8)
 """Time after which a missing compaction is reported: a week and a day of tolerance."""
-_MAX_NAMED = 5
+_MAX_LISTED = 5
 
 app = typer.Typer()
 
@@ -129,18 +129,18 @@ def _print_services(services: Sequence[ServiceStatus]) -> None:
 
 
 def _list_warnings(services: Sequence[ServiceStatus]) -> list[str]:
-    found = [service.fault for service in services if service.fault is not None]
+    warnings = [service.fault for service in services if service.fault is not None]
     if any(service.state == "unguarded" for service in services):
-        found.append("Elasticsearch does not require a password; `rag-assets up` sets one")
+        warnings.append("Elasticsearch does not require a password; `rag-assets up` sets one")
     restarts = {s.name: s.restarts for s in services if s.restarts is not None}
-    found += [line for name, of in restarts.items() if (line := of.describe(name)) is not None]
+    warnings += [line for name, of in restarts.items() if (line := of.describe(name)) is not None]
     elsewhere = [service.name for service in services if service.state == "elsewhere"]
     if elsewhere:
-        found.append(
+        warnings.append(
             f"{', '.join(elsewhere)}: running on this home folder in a different container "
             "or machine; run `rag-assets down` there before `rag-assets up` here"
         )
-    return found
+    return warnings
 
 
 def _read_database(session: Session, read: Callable[[Database], _T]) -> _T | None:
@@ -170,9 +170,9 @@ def _list_compaction_warnings(session: Session) -> list[str]:
     count = (
         f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION_LIMIT.days} days"
     )
-    named = _join_first(tenants, ", ")
+    named_tenants = _join_first(tenants, ", ")
     remedy = "`rag-assets compact` removes it"
-    return [f"{count}: deleted text stays in files of lake and index: {named}; {remedy}"]
+    return [f"{count}: deleted text stays in files of lake and index: {named_tenants}; {remedy}"]
 
 
 def _list_schema_warnings(session: Session) -> list[str]:
@@ -197,11 +197,13 @@ def _list_held_warnings(session: Session) -> list[str]:
     """Return warnings about deletions that are held back."""
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
 
-    held = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
-    shown = [each.warning for each in held[:_MAX_NAMED]]
-    if len(held) > _MAX_NAMED:
-        shown.append(f"deletions of {len(held) - _MAX_NAMED:,} more sources are held back")
-    return shown
+    held_deletions = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
+    shown_warnings = [held_deletion.warning for held_deletion in held_deletions[:_MAX_LISTED]]
+    if len(held_deletions) > _MAX_LISTED:
+        shown_warnings.append(
+            f"deletions of {len(held_deletions) - _MAX_LISTED:,} more sources are held back"
+        )
+    return shown_warnings
 
 
 def _list_superuser_warnings(session: Session) -> list[str]:
@@ -220,15 +222,15 @@ def _list_superuser_warnings(session: Session) -> list[str]:
         "service": endpoints.service_url,
         "Dagster": endpoints.dagster_url,
     }
-    found = []
+    superusers = []
     for user, url in users.items():
         with suppress(psycopg.Error):
             if is_superuser(strip_driver(url)):
-                found.append(user)
-    if not found:
+                superusers.append(user)
+    if not superusers:
         return []
     warning = (
-        f"the account of Postgres is a superuser ({', '.join(found)}), so a fault could affect"
+        f"the account of Postgres is a superuser ({', '.join(superusers)}), so a fault could affect"
         " everything on that server; `rag-assets roles` prints the SQL for roles with fewer rights"
     )
     return [warning]
@@ -270,7 +272,7 @@ def _list_layout_warnings(differences: Sequence[str]) -> list[str]:
 
 def _join_first(texts: Sequence[str], separator: str) -> str:
     """Join the first texts, with an ellipsis for the others."""
-    return separator.join([*texts[:_MAX_NAMED], *(["…"] if len(texts) > _MAX_NAMED else [])])
+    return separator.join([*texts[:_MAX_LISTED], *(["…"] if len(texts) > _MAX_LISTED else [])])
 
 
 def _find_clock_warning(session: Session) -> str | None:

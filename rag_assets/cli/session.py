@@ -252,24 +252,24 @@ class Session:
         )
 
     @contextmanager
-    def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
+    def writer(self, tenant_id: str, task: str) -> Iterator[TenantContext]:
         """Take the tenant's lock, waiting up to a minute, and yield a context for writing its data.
 
         Args:
-            what: description of the work, shown to others who wait for the lock.
+            task: description of the work, shown to others who wait for the lock.
         """
         from rag_assets.cli.output import progress
         from rag_assets.storage.catalog.lock import Holder
 
         with self.catalog.lock.hold(
             tenant_id,
-            Holder.here(what),
+            Holder.here(task),
             wait_seconds=_LOCK_WAIT_SECONDS,
             on_wait=lambda holder: progress(f"waiting for {holder}"),
-        ) as held:
+        ) as held_lock:
             ctx = self.build_reader_context(tenant_id)
-            lake = self.lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=held.check)
-            yield replace(ctx, lake=lake, guard=held.check)
+            lake = self.lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=held_lock.check)
+            yield replace(ctx, lake=lake, guard=held_lock.check)
 
     @cached_property
     def runner(self) -> Runner:
@@ -361,25 +361,28 @@ def _convert_instance_errors(folder: Path) -> Iterator[None]:
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Return a function that runs the command with a new session, and then closes the session."""
-    return _in_session(command, reconciles=True)
+    return _in_session(command, is_reconciling=True)
 
 
 def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Like with_session, for a command that only reads: the catalog's tenants stay unchanged."""
-    return _in_session(command, reconciles=False)
+    return _in_session(command, is_reconciling=False)
 
 
 def with_serving_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Like with_reading_session, but with the service's role in Postgres (fewer rights)."""
-    return _in_session(command, reconciles=False, is_service=True)
+    return _in_session(command, is_reconciling=False, is_service=True)
 
 
 def _in_session(
-    command: Callable[Concatenate[Session, _P], _T], *, reconciles: bool, is_service: bool = False
+    command: Callable[Concatenate[Session, _P], _T],
+    *,
+    is_reconciling: bool,
+    is_service: bool = False,
 ) -> Callable[_P, _T]:
     @wraps(command)
     def run(*arguments: _P.args, **options: _P.kwargs) -> _T:
-        with Session(reconciles=reconciles, is_service=is_service) as session:
+        with Session(reconciles=is_reconciling, is_service=is_service) as session:
             return command(session, *arguments, **options)
 
     # Typer reads the options from the signature, which must not contain the session. Other

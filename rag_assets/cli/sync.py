@@ -186,20 +186,22 @@ def sync(
         for result in results:
             print_sync(result)
     # The lanes run `sync --in-turn --json`, and this process warns about the clock for all of them.
-    _print_warnings(session, results, of_clock=not (in_turn and as_json))
+    _print_warnings(session, results, warns_of_clock=not (in_turn and as_json))
     return all(result.error is None for result in results)
 
 
-def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
+def _print_warnings(
+    session: Session, results: Sequence[TenantSync], *, warns_of_clock: bool
+) -> None:
     """Warn about deletions that are held back, and about a clock that may be wrong."""
     for result in results:
         if result.held:
             warn(_build_held_warning(session, result))
         if result.error is None:
-            for each in session.catalog.departures.list_held(result.tenant):
-                if each.is_manifest:
-                    warn(each.warning)
-    if of_clock:
+            for held_deletion in session.catalog.departures.list_held(result.tenant):
+                if held_deletion.is_manifest:
+                    warn(held_deletion.warning)
+    if warns_of_clock:
         session.warn_of_clock()
 
 
@@ -218,8 +220,10 @@ def _build_held_warning(session: Session, result: TenantSync) -> str:
     from rag_assets.pipeline.mark_keeper import build_held_warning
 
     record = session.get_active_tenant(result.tenant)
-    held = session.catalog.syncs.list_held(record.id)
-    return build_held_warning(record.id, held, session.keeper.find_deletion_refusal(record.ref))
+    held_deletions = session.catalog.syncs.list_held(record.id)
+    return build_held_warning(
+        record.id, held_deletions, session.keeper.find_deletion_refusal(record.ref)
+    )
 
 
 def _sync_all(
@@ -277,7 +281,7 @@ def sync_tenant(
     result = TenantSync(tenant_id)
     try:
         if repair or _needs_repair(session, tenant_id):
-            _repair(session, tenant_id, everything=repair)
+            _repair(session, tenant_id, is_complete=repair)
         elif not (allow_deletes or _is_due(session, tenant_id)):
             result.nothing_to_do = True
             result.held = _count_held_deletions(session, tenant_id)
@@ -313,12 +317,12 @@ def print_sync(result: TenantSync) -> None:
 
 
 def _print_stages(result: TenantSync) -> None:
-    shown = result.as_json()["stages"]
+    stages = result.as_json()["stages"]
     rows = [
         (
             name,
-            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in PRINTED_COUNTS[name]),
-            format_seconds(shown[name]["seconds"]),
+            "  ".join(f"{c.replace('_', ' ')} {stages[name][c]:,}" for c in PRINTED_COUNTS[name]),
+            format_seconds(stages[name]["seconds"]),
         )
         for name in STAGES
         if name in result.stages
@@ -328,10 +332,10 @@ def _print_stages(result: TenantSync) -> None:
     if rows:
         print_table(["stage", "result", "time"], rows)
     if result.cost or result.unpriced_tokens:
-        say(_format_cost(result, shown["embeddings"]))
+        say(_format_cost(result, stages["embeddings"]))
     # The error already states the number of documents that wait for the embedder.
-    known = [name for name in STAGES if not shown[name].get("halted")]
-    if failed := sum(shown[name].get("failed", 0) for name in known):
+    known = [name for name in STAGES if not stages[name].get("halted")]
+    if failed := sum(stages[name].get("failed", 0) for name in known):
         say(
             f"{format_count(failed, 'document')} failed: rag-assets documents"
             f" {result.tenant} shows why"
@@ -375,8 +379,8 @@ def _find_index_differences(session: Session, tenant_id: str) -> list[IndexDiffe
     from rag_assets.pipeline.drift import find_index_differences
 
     ref = session.get_active_tenant(tenant_id).ref
-    found = find_index_differences(session.catalog, session.store, session.keeper, [ref])
-    return found.get(tenant_id, [])
+    differences = find_index_differences(session.catalog, session.store, session.keeper, [ref])
+    return differences.get(tenant_id, [])
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
@@ -391,8 +395,8 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     for trouble in poll_batches(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
         warn(trouble)
     tenant = session.embedders.tenant(record)
-    listed = catalog.syncs.all(tenant_id)
-    if any(source.name not in listed for source in tenant.sources):
+    synced_sources = catalog.syncs.all(tenant_id)
+    if any(source.name not in synced_sources for source in tenant.sources):
         return True
     state = read_tenant_state(catalog, record, tenant, session.settings)
     # A source that cannot be listed needs a run, which fails with the reason.
@@ -400,13 +404,13 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     return bool(state.unlisted) or reason is not None
 
 
-def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
+def _repair(session: Session, tenant_id: str, *, is_complete: bool) -> None:
     """Repair a tenant's stores from the catalog.
 
     Args:
-        everything: whether all data is compared, or only the day's share.
+        is_complete: whether all data is compared, or only the day's share.
     """
-    config = {"repair_live_index": {"config": {"everything": everything}}}
+    config = {"repair_live_index": {"config": {"everything": is_complete}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
     if repaired.failure is not None:
         raise repaired.failure

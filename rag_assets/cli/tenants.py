@@ -34,7 +34,7 @@ app = typer.Typer()
 def list_tenants(session: Session, *, as_json: Json = False) -> None:
     """List the tenants."""
     rows = []
-    listed = _read_listed_ids(session)
+    listed_ids = _read_listed_ids(session)
     records = session.catalog.tenants.all()
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
@@ -77,7 +77,7 @@ def list_tenants(session: Session, *, as_json: Json = False) -> None:
             for r in rows
         ],
     )
-    if new := sorted(listed - {row["id"] for row in rows}):
+    if new := sorted(listed_ids - {row["id"] for row in rows}):
         say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
     elif not rows:
         say("\nAdd a tenant with: rag-assets tenants add ID --source DIR")
@@ -86,12 +86,12 @@ def list_tenants(session: Session, *, as_json: Json = False) -> None:
 def _read_listed_ids(session: Session) -> set[str]:
     """Return the ids in tenants.yaml and its lists, and warn about problems of the lists."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
-    listed = set(file.load())
+    listed_ids = set(file.load())
     for others in file.load_lists().values():
-        listed.update(others.configs)
+        listed_ids.update(others.configs)
         for problem in others.problems:
             warn(problem.advice)
-    return listed
+    return listed_ids
 
 
 def _format_checks(at: datetime | None, failed: int | None) -> str:
@@ -142,7 +142,7 @@ def add(
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     if folders or records or uploads or not get_configured_sources(config):
         home = session.settings.home
-        config["sources"] = _build_sources(folders, home, records=records, uploads=uploads)
+        config["sources"] = _build_sources(folders, home, has_records=records, has_uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
     _require_sources(file.make_paths_absolute(config), session)
@@ -151,8 +151,8 @@ def add(
     session.reconcile()
     advice = _find_embedder_advice(session, file.make_paths_absolute(config))
     if as_json:
-        shown = {"tenant": session.catalog.tenants.get(tenant_id).config}
-        print_json({**shown, "advice": advice} if advice else shown)
+        shown_tenant = {"tenant": session.catalog.tenants.get(tenant_id).config}
+        print_json({**shown_tenant, "advice": advice} if advice else shown_tenant)
         return
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
     if advice:
@@ -253,8 +253,8 @@ def claim(
     as_json: Json = False,
 ) -> None:
     """Assign these tenants to this home folder, whose tenants.yaml must list them."""
-    listed = _read_listed_ids(session)
-    if missing := sorted(set(tenant_ids) - listed):
+    listed_ids = _read_listed_ids(session)
+    if missing := sorted(set(tenant_ids) - listed_ids):
         raise ConfigurationError(
             f"tenants.yaml of this home folder does not list {', '.join(missing)}",
             hint=(
@@ -316,8 +316,8 @@ def remove(
     entries = receipt.counts["index"]["entries"]
     complete = bool(receipt.proof["complete"])
     if as_json:
-        shown = {"id": tenant_id, "removed": True, "entries": entries, "receipt": receipt.number}
-        print_json({**shown, "complete": complete})
+        result = {"id": tenant_id, "removed": True, "entries": entries, "receipt": receipt.number}
+        print_json({**result, "complete": complete})
         return
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
     say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")
@@ -330,9 +330,9 @@ def remove(
 
 
 def _build_sources(
-    folders: list[Path], home: Path, *, records: bool, uploads: bool
+    folders: list[Path], home: Path, *, has_records: bool, has_uploads: bool
 ) -> list[dict[str, Any]]:
-    if not (folders or records or uploads):
+    if not (folders or has_records or has_uploads):
         raise ConfigurationError(
             "the tenant has no source",
             hint="add --source DIR, --records for pushed records, or --uploads for uploaded files",
@@ -345,10 +345,10 @@ def _build_sources(
         name = _find_unused_name(stem or "files", names)
         names.add(name)
         sources.append({"name": name, "type": FILES.name, "root": format_path(root, home)})
-    if records:
+    if has_records:
         sources.append({"name": _find_unused_name("pushed", names), "type": RECORDS.name})
         names.add(sources[-1]["name"])
-    if uploads:
+    if has_uploads:
         sources.append({"name": _find_unused_name("uploads", names), "type": UPLOADS.name})
     return sources
 

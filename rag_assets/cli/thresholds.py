@@ -47,8 +47,10 @@ def show(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) 
     serving = get_serving_build(ctx)
     rows = list_thresholds(ctx.tenant, serving)
     if as_json:
-        listed = [_to_json(row) for row in rows]
-        print_json({"tenant": tenant_id, "embedder": serving.embedder_id, "thresholds": listed})
+        listed_rows = [_to_json(row) for row in rows]
+        print_json(
+            {"tenant": tenant_id, "embedder": serving.embedder_id, "thresholds": listed_rows}
+        )
         return
     say(f"{tenant_id}: {serving.embedder_id}")
     print_table(

@@ -99,9 +99,9 @@ def list_uploads(
 ) -> None:
     """List a tenant's uploads with their status."""
     session.catalog.tenants.get(tenant_id)
-    found = session.catalog.uploads.all(tenant_id, source)
+    stored_uploads = session.catalog.uploads.all(tenant_id, source)
     if as_json:
-        print_json({"tenant": tenant_id, "uploads": found})
+        print_json({"tenant": tenant_id, "uploads": stored_uploads})
         return
     print_table(
         ["file", "id", "status", "chunks", "bytes", "by", "uploaded", "reason"],
@@ -111,7 +111,7 @@ def list_uploads(
                 *(upload.uploaded_by, f"{upload.updated_at:%Y-%m-%d %H:%M} UTC"),
                 upload.error_message or upload.note,
             )
-            for upload in found
+            for upload in stored_uploads
         ],
     )
 

@@ -30,7 +30,7 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """A file to send in a form; `fields` are the other fields, of which None values are omitted."""
+    """A file to send in a form; `fields` are its other fields, without those that are None."""
 
     name: str
     content: bytes = field(repr=False)

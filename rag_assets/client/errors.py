@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from rag_assets.api.responses import Problem
 from rag_assets.common.errors import RagAssetsError
 
-_FAILED = 500
+_FAILED_STATUS = 500
 
 
 class ClientError(RagAssetsError):
@@ -128,5 +128,5 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
 
 def build_refusal(problem: Problem, retry_after: float | None = None) -> Refused:
     """Return the error that represents a problem document, according to its status."""
-    other = Failed if problem.status >= _FAILED else Refused
+    other = Failed if problem.status >= _FAILED_STATUS else Refused
     return _BY_STATUS.get(problem.status, other)(problem, retry_after)

@@ -68,9 +68,9 @@ FAILURES = (httpx2.TransportError, httpx2.InvalidURL, ValueError)
 
 _CONNECT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2
-_REFUSED = 400
-_RATE_EXCEEDED = 429
-_UNAVAILABLE = 503
+_FIRST_REFUSED_STATUS = 400
+_RATE_EXCEEDED_STATUS = 429
+_UNAVAILABLE_STATUS = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ClientSettings:
     def build_request_arguments(self, call: Call[Any]) -> dict[str, Any]:
         """Return the keyword arguments with which httpx2 sends a call."""
         request = call.with_defaults(self.tenant, self.project)
-        lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
+        content_type = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
         return {
             **_build_form(request.file),
             "content": request.content if request.lines is None else request.lines,
@@ -116,13 +116,20 @@ class ClientSettings:
             "params": {n: value for n, value in request.parameters.items() if value is not None},
             "json": request.body,
             "timeout": httpx2.Timeout(max(self.timeout, request.seconds), connect=_CONNECT_SECONDS),
-            "headers": {**lines, **request.headers, "Authorization": f"Bearer {self._get_token()}"},
+            "headers": {
+                **content_type,
+                **request.headers,
+                "Authorization": f"Bearer {self._get_token()}",
+            },
         }
 
     def _get_token(self) -> str:
         token = self.token if isinstance(self.token, str) else self.token()
         if not re.fullmatch(r"[\x21-\x7e]+", token):
-            raise ConfigurationError("the token is empty or contains invalid characters")
+            raise ConfigurationError(
+                "the token is empty or contains invalid characters",
+                hint="use a service token from `rag-assets tokens create`, or a JWT",
+            )
         return token
 
     def iter_pauses(self) -> Iterator[float | None]:
@@ -154,8 +161,8 @@ def parse_outcome(
     if response.is_success:
         return _parse_answer(call, response)
     after = _parse_retry_after(response.headers)
-    should_retry = response.status_code == _RATE_EXCEEDED or (
-        response.status_code == _UNAVAILABLE and call.repeatable
+    should_retry = response.status_code == _RATE_EXCEEDED_STATUS or (
+        response.status_code == _UNAVAILABLE_STATUS and call.repeatable
     )
     if should_retry and pause is not None and after is not None and after <= settings.patience:
         return Retry(max(pause, after))

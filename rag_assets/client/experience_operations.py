@@ -28,7 +28,7 @@ from rag_assets.api.experience_responses import (
 from rag_assets.client.calls import Pages, operation
 
 _ADDRESS = "/rag/experience"
-_PAGE = 100
+_PAGE_PATTERNS = 100
 PatternOrder: TypeAlias = Literal["id", "use", "newest"]
 
 
@@ -164,7 +164,7 @@ def patterns(
     technology: str | None = None,
     project_id: UUID | str | None = None,
     after: UUID | str | None = None,
-    limit: int = _PAGE,
+    limit: int = _PAGE_PATTERNS,
     tenant: str | None = None,
 ) -> None:
     """Return a page of patterns. For admins.
@@ -179,7 +179,7 @@ def patterns(
 
 
 def all_patterns(
-    *, order: PatternOrder = "id", page: int = _PAGE, tenant: str | None = None
+    *, order: PatternOrder = "id", page: int = _PAGE_PATTERNS, tenant: str | None = None
 ) -> Pages[Patterns, Pattern]:
     """Iterate over all patterns. For admins."""
     first = patterns(order=order, limit=page, tenant=tenant)

@@ -21,7 +21,7 @@ from rag_assets.api.guideline_responses import (
 from rag_assets.client.calls import FormFile, Pages, drop_empty, operation
 
 _ADDRESS = "/api/projects/{id}/guidelines"
-_PAGE = 100
+_PAGE_DOCUMENTS = 100
 _UPLOAD_SECONDS = 120.0
 """Timeout of an upload, which the service stores and examines before it answers."""
 _CONTEXT_SECONDS = 15.0
@@ -49,7 +49,7 @@ def guidelines(
     *,
     status: DocumentStatus | None = None,
     after: str | None = None,
-    limit: int = _PAGE,
+    limit: int = _PAGE_DOCUMENTS,
     project: str | None = None,
 ) -> None:
     """Return a page of a project's documents with their status, newest first. For admins.
@@ -61,7 +61,7 @@ def guidelines(
 
 
 def all_guidelines(
-    *, status: DocumentStatus | None = None, page: int = _PAGE, project: str | None = None
+    *, status: DocumentStatus | None = None, page: int = _PAGE_DOCUMENTS, project: str | None = None
 ) -> Pages[DocumentPage, GuidelineDocument]:
     """Iterate over a project's documents, newest first. For admins."""
     first = guidelines(status=status, limit=page, project=project)

@@ -43,7 +43,7 @@ from rag_assets.search.model import Question, SearchAnswer
 
 MetadataValue: TypeAlias = bool | int | float | str | list[str]
 
-_PAGE = 100
+_PAGE_ITEMS = 100
 _ANSWER_SECONDS = 120.0
 """Timeout of an answer: time for a search, plus twice the longest time of a chat model."""
 _STATUS: Any = WorkspaceStatus | Status
@@ -80,7 +80,9 @@ def answer(
 
 
 @operation("GET", "/rag/documents", Documents)
-def documents(*, after: str | None = None, limit: int = _PAGE, tenant: str | None = None) -> None:
+def documents(
+    *, after: str | None = None, limit: int = _PAGE_ITEMS, tenant: str | None = None
+) -> None:
     """Return a page of the documents that the caller may read, ordered by uri.
 
     Args:
@@ -89,7 +91,9 @@ def documents(*, after: str | None = None, limit: int = _PAGE, tenant: str | Non
     """
 
 
-def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Documents, Document]:
+def all_documents(
+    *, page: int = _PAGE_ITEMS, tenant: str | None = None
+) -> Pages[Documents, Document]:
     """Iterate over all documents that the caller may read, ordered by uri."""
     return Pages(documents(limit=page, tenant=tenant), lambda fetched: fetched.documents)
 
@@ -287,7 +291,7 @@ def records(
 
 
 def all_records(
-    *, status: RecordStatus | None = None, page: int = _PAGE, tenant: str | None = None
+    *, status: RecordStatus | None = None, page: int = _PAGE_ITEMS, tenant: str | None = None
 ) -> Pages[ListedRecords, ListedRecord]:
     """Iterate over all records with the status of each; see records.
 
@@ -353,11 +357,11 @@ def reindex(
         database: uuid of a workspace's database, which is indexed with its rows.
     """
     scopes = {"source": source, "document": document, "page": page, "database": database}
-    chosen = {scope: id_ for scope, id_ in scopes.items() if id_ is not None}
-    if len(chosen) > 1:
+    given_scopes = {scope: id_ for scope, id_ in scopes.items() if id_ is not None}
+    if len(given_scopes) > 1:
         raise TypeError(f"reindex() accepts only one of the arguments {', '.join(scopes)}")
     body: dict[str, Any] = {"scope": "tenant"}
-    for scope, id_ in chosen.items():
+    for scope, id_ in given_scopes.items():
         body = {"scope": scope, "id": id_}
     return {"body": _add_tenant(tenant, body)}
 
@@ -367,7 +371,7 @@ def events(
     *,
     after: int | None = None,
     kind: str | None = None,
-    limit: int = _PAGE,
+    limit: int = _PAGE_ITEMS,
     tenant: str | None = None,
 ) -> None:
     """Return a page of events, newest first; a member gets only their own searches.
@@ -380,7 +384,7 @@ def events(
 
 
 def all_events(
-    *, kind: str | None = None, page: int = _PAGE, tenant: str | None = None
+    *, kind: str | None = None, page: int = _PAGE_ITEMS, tenant: str | None = None
 ) -> Pages[Events, Event]:
     """Iterate over all events, newest first.
 

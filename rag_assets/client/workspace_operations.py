@@ -18,18 +18,18 @@ from rag_assets.api.workspace_responses import (
 )
 from rag_assets.client.calls import join_lines, operation
 
-_SETTINGS = "/rag/settings"
-_PAGE = "/rag/tree/{uuid}"
+_SETTINGS_PATH = "/rag/settings"
+_PAGE_PATH = "/rag/tree/{uuid}"
 _BULK_SECONDS = 300.0
 _write = partial(operation, query=("tenant",))
 
 
-@operation("GET", _SETTINGS, Settings)
+@operation("GET", _SETTINGS_PATH, Settings)
 def workspace_settings(*, tenant: str | None = None) -> None:
     """Return the effective settings of a workspace."""
 
 
-@_write("PATCH", _SETTINGS, Settings)
+@_write("PATCH", _SETTINGS_PATH, Settings)
 def change_workspace_settings(
     settings: Mapping[str, Any], *, tenant: str | None = None
 ) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def change_workspace_settings(
     return {"body": dict(settings)}
 
 
-@_write("PUT", _PAGE, TreeChange)
+@_write("PUT", _PAGE_PATH, TreeChange)
 def put_page(
     uuid: str,
     *,
@@ -68,7 +68,7 @@ def put_page(
     return {"body": {**body, "archived": archived, "ai": ai}}
 
 
-@_write("PATCH", _PAGE, TreeChange)
+@_write("PATCH", _PAGE_PATH, TreeChange)
 def change_page(
     uuid: str, change: Mapping[str, Any], *, tenant: str | None = None
 ) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def reconcile_tree(
     return {"lines": join_lines(manifest)}
 
 
-@operation("GET", _PAGE, TreePage)
+@operation("GET", _PAGE_PATH, TreePage)
 def page(uuid: str, *, tenant: str | None = None) -> None:
     """Return a page of the tree. For admins and writers."""
 
@@ -140,7 +140,7 @@ def pages(
     """
 
 
-@operation("DELETE", _PAGE, TreeChange)
+@operation("DELETE", _PAGE_PATH, TreeChange)
 def delete_page(uuid: str, *, tenant: str | None = None) -> None:
     """Delete a page, the pages below it, and all their records. For admins and writers."""
 

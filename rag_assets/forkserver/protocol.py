@@ -128,13 +128,13 @@ def receive_request(connection: socket.socket) -> tuple[Request, list[int]]:
         for descriptor in descriptors:
             os.close(descriptor)
         if isinstance(error, (ValueError, TypeError, KeyError, AttributeError)):
-            raise ConnectionError("not a request") from None
+            raise ConnectionError("the client sent no valid request") from None
         raise
 
 
 def _parse_length(header: bytes) -> int:
     if len(header) < _LENGTH.size:
-        raise ConnectionError("the client went away")
+        raise ConnectionError("the client has disconnected")
     (length,) = _LENGTH.unpack(header)
     if length > _MAX_BYTES:
         raise ConnectionError("the request is too long")
@@ -146,7 +146,7 @@ def _receive_exactly(connection: socket.socket, length: int) -> bytes:
     while length:
         part = connection.recv(min(length, 1 << 20))
         if not part:
-            raise ConnectionError("the client went away")
+            raise ConnectionError("the client has disconnected")
         parts.append(part)
         length -= len(part)
     return b"".join(parts)

@@ -36,7 +36,7 @@ from rag_assets.forkserver.protocol import (
     wait_for_start_signal,
 )
 
-_MISSING = (0, 0)
+_MISSING_FILE_STATE = (0, 0)
 _COMPILED = "__pycache__"
 
 
@@ -84,7 +84,7 @@ def _read_state(path: str) -> tuple[int, int]:
     try:
         status = os.stat(path)  # noqa: PTH116  (hundreds of them, before each command)
     except OSError:
-        return _MISSING
+        return _MISSING_FILE_STATE
     return status.st_mtime_ns, status.st_size
 
 
@@ -192,7 +192,7 @@ def _shut_down(code: int) -> int:
 
 _REQUEST_SECONDS = 2.0
 _BACKLOG = 128
-_HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+_HANDLED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
 def restart_process() -> NoReturn:
@@ -309,7 +309,7 @@ class ForkServer:
     def _answer(self, connection: socket.socket) -> None:
         """Fork for a request, or refuse it so that its client does the work itself."""
         if read_peer_user(connection) != os.geteuid():
-            raise PermissionError("another user")
+            raise PermissionError("the client belongs to another user")
         connection.settimeout(_REQUEST_SECONDS)
         request, descriptors = receive_request(connection)
         try:
@@ -348,7 +348,7 @@ class ForkServer:
     def _release_in_fork(self) -> None:
         """Close the server's descriptors and reset its signal handlers in a new fork."""
         signal.set_wakeup_fd(-1)
-        for number in _HANDLED:
+        for number in _HANDLED_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self._epoll.close()

@@ -29,7 +29,7 @@ from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 ALL_TENANTS_JOB = "check_all_tenants"
 _KEPT_DAYS = 30
-_WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
+_JOBS_WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
 
 def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
@@ -92,7 +92,7 @@ def evaluate_checks(
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Evaluate the checks of many tenants; record each evaluation for the tenant's partition."""
-    chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
+    chosen_checks = [c for c in checks if config.checks is None or c.full_name in config.checks]
     with convert_to_failures(workbench.installation):
         records = [
             record
@@ -101,7 +101,7 @@ def evaluate_checks(
         ]
 
     def evaluate(record: TenantRecord) -> str | None:
-        return _evaluate_checks(context, names, workbench, record, chosen)
+        return _evaluate_checks(context, names, workbench, record, chosen_checks)
 
     try:
         call_for_each_tenant(context, workbench.installation, records, "checks", evaluate)
@@ -111,7 +111,7 @@ def evaluate_checks(
             catalog,
             context.instance,
             runs,
-            [names.own(name) for name in _WITH_EVALUATIONS],
+            [names.own(name) for name in _JOBS_WITH_EVALUATIONS],
             days=_KEPT_DAYS,
         )
         if deleted:

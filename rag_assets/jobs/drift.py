@@ -59,8 +59,8 @@ def repair_live_index(
             context.log.info(f"skipped: {error.message}")
             return
         days = 1 if config.everything else ctx.tenant.drift.days
-        found = repair_tenant(ctx, DailyShare(days, ctx.clock.now().date()))
-    for line in found.lines():
+        repaired = repair_tenant(ctx, DailyShare(days, ctx.clock.now().date()))
+    for line in repaired.lines():
         context.log.warning(f"repaired: {line}")
 
 

@@ -79,5 +79,5 @@ def hold_tenant_lock(
     """
     lock = workbench.postgres.catalog().lock
     holder = Holder.here(task, context.run.run_id)
-    with lock.hold(tenant_id, holder, wait_seconds=_WAIT_SECONDS) as held:
-        yield workbench.context(tenant_id, guard=held.check, log=context.log.info)
+    with lock.hold(tenant_id, holder, wait_seconds=_WAIT_SECONDS) as held_lock:
+        yield workbench.context(tenant_id, guard=held_lock.check, log=context.log.info)

@@ -37,11 +37,12 @@ def measure_tenants(
     """Search for every tenant's judged questions; report the results as retrieval_quality."""
     with convert_to_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
-        asked = catalog.judgements.tenants()
+        tenants_with_questions = catalog.judgements.tenants()
         records = [
             record
             for record in catalog.tenants.all()
-            if record.id in asked and (config.tenants is None or record.id in config.tenants)
+            if record.id in tenants_with_questions
+            and (config.tenants is None or record.id in config.tenants)
         ]
 
     def measure(record: TenantRecord) -> str | None:
@@ -50,11 +51,11 @@ def measure_tenants(
         if serving is None:
             return None
         try:
-            found = evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode))
+            evaluation = evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode))
         except (BuildNotAskable, RequestsStopped) as error:
             # The tenant's check warns of the error; the run does not fail because of one tenant.
             return f"not measured: {error.advice}"
-        report = build_quality_report(names, record.id, found)
+        report = build_quality_report(names, record.id, evaluation)
         context.log_event(report)
         return report.description
 

@@ -13,7 +13,7 @@ from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.storage.catalog.catalog import Catalog
 
-_AT_ONCE = 1_000
+_BATCH_RUNS = 1_000
 
 
 def delete_old_runs(
@@ -36,7 +36,7 @@ def delete_old_runs(
         run
         for name in job_names
         for run in instance.get_runs(
-            filters=dg.RunsFilter(job_name=name, created_before=before), limit=_AT_ONCE
+            filters=dg.RunsFilter(job_name=name, created_before=before), limit=_BATCH_RUNS
         )
         if run.is_finished
     ]

@@ -45,10 +45,10 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
     _warn_of_clock(context, workbench)
 
     def prune_one(ctx: TenantContext) -> str:
-        found = rescan_tenant(ctx, by="job prune")
-        if found is not None:
+        rescanned = rescan_tenant(ctx, by="job prune")
+        if rescanned is not None:
             context.log.warning(
-                f"{ctx.ref.id}: credentials were masked, see receipt {found.number}"
+                f"{ctx.ref.id}: credentials were masked, see receipt {rescanned.number}"
             )
         # A doubt about the clock concerns all tenants, and was already logged.
         report = replace(prune_tenant(ctx, by="job prune"), doubt=None)
@@ -90,8 +90,12 @@ def _report_builds_if_several(names: Naming, ctx: TenantContext) -> dg.AssetMate
 
 
 def _report_retention_if_any(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
-    found = report_retention(ctx)
-    return None if found.is_empty else build_retention_report(names, ctx.ref.id, found)
+    retention_report = report_retention(ctx)
+    return (
+        None
+        if retention_report.is_empty
+        else build_retention_report(names, ctx.ref.id, retention_report)
+    )
 
 
 @job("compact", "Merges small files of the lake, and deletes leftover data of removed tenants.")

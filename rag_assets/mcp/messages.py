@@ -36,7 +36,7 @@ from pydantic import ValidationError
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-MAX_MESSAGE = 1_048_576
+MAX_MESSAGE_BYTES = 1_048_576
 """Maximum bytes of a message, several times the longest question."""
 
 
@@ -47,7 +47,7 @@ def refuse_other_arguments(tool: Tool) -> Tool:
     )
 
 
-_TEXTS = {
+_ERROR_TEXTS = {
     PARSE_ERROR: "Parse error",
     INVALID_REQUEST: "Invalid request: one JSON-RPC request or notification is expected",
     METHOD_NOT_FOUND: "Method not found",
@@ -83,13 +83,13 @@ def find_rejection(message: bytes, version: str | None = None) -> JSONRPCError |
 def redact_error(error: Exception) -> MCPError:
     """Return an error for the agent without texts that could quote its message."""
     if isinstance(error, ValidationError):
-        return MCPError(code=INVALID_PARAMS, message=_TEXTS[INVALID_PARAMS])
+        return MCPError(code=INVALID_PARAMS, message=_ERROR_TEXTS[INVALID_PARAMS])
     if not isinstance(error, MCPError):
         return MCPError(code=INTERNAL_ERROR, message="Internal error")
     code, data = error.error.code, error.error.data
     known = data.get("supported") if isinstance(data, dict) else None
     if known is None:
-        return MCPError(code=code, message=_TEXTS.get(code, "Internal error"))
+        return MCPError(code=code, message=_ERROR_TEXTS.get(code, "Internal error"))
     requested = str(cast("dict[str, Any]", data).get("requested"))
     valid = requested if _VERSION.fullmatch(requested) else ""
     return MCPError(
@@ -123,12 +123,12 @@ class _Messages:
     answer: Callable[[JSONRPCError], Awaitable[None]]
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the valid messages, one per line; reject longer lines than MAX_MESSAGE."""
+        """Yield the valid messages, one per line; reject longer lines than MAX_MESSAGE_BYTES."""
         read = sys.stdin.buffer.readline
-        while line := await run_sync(read, MAX_MESSAGE + 1):
-            if len(line) > MAX_MESSAGE:
+        while line := await run_sync(read, MAX_MESSAGE_BYTES + 1):
+            if len(line) > MAX_MESSAGE_BYTES:
                 while line and not line.endswith(b"\n"):
-                    line = await run_sync(read, MAX_MESSAGE)
+                    line = await run_sync(read, MAX_MESSAGE_BYTES)
                 await self.answer(_build_rejection(INVALID_REQUEST))
             elif line.strip() and (rejected := find_rejection(line)) is not None:
                 await self.answer(rejected)
@@ -137,7 +137,9 @@ class _Messages:
 
 
 def _build_rejection(code: int) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=_TEXTS[code]))
+    return JSONRPCError(
+        jsonrpc="2.0", id=None, error=ErrorData(code=code, message=_ERROR_TEXTS[code])
+    )
 
 
 @contextmanager

@@ -75,8 +75,8 @@ class _Server(MCPServer[None]):
         own = self.profile_tools.get(profile)
         replacements = {t.name: t for t in await own.list_tools()} if own is not None else {}
         suitable = [t for t in allowed if self.tools_by_name[t.name].suits(profile)]
-        listed = [replacements.get(t.name, t) for t in suitable]
-        return [refuse_other_arguments(tool) for tool in listed]
+        listed_tools = [replacements.get(t.name, t) for t in suitable]
+        return [refuse_other_arguments(tool) for tool in listed_tools]
 
     def _is_for_caller(self, name: str) -> bool:
         tool = self.tools_by_name.get(name)
@@ -93,7 +93,7 @@ class _Server(MCPServer[None]):
         return await self.get_profile(message.tenant_id) if self.get_profile is not None else ""
 
     async def _find_profile_tools(self, name: str) -> _ProfileTools | None:
-        """Return the registry with the tenant's own version of a general tool, if any."""
+        """Return the tools of the tenant's profile if one of them replaces this general tool."""
         if not any(name in profile_tool.arguments for profile_tool in self.profile_tools.values()):
             return None
         own = self.profile_tools.get(await self._get_profile())
@@ -162,8 +162,8 @@ def build_server(
     others = [tool for tool in tools if tool.name not in for_all]
     server.tools_by_name = for_all | {tool.name: tool for tool in others}
     server.get_profile = knowledge.get_profile
-    named = [(profile, tool.name) for tool in tools for profile in tool.profiles or {""}]
-    if len(set(named)) < len(named) or len({tool.name for tool in others}) < len(others):
+    tool_keys = [(profile, tool.name) for tool in tools for profile in tool.profiles or {""}]
+    if len(set(tool_keys)) < len(tool_keys) or len({tool.name for tool in others}) < len(others):
         raise ConfigurationError(
             "several tools of the MCP server have the same name: "
             f"{', '.join(t.name for t in tools)}",
@@ -254,7 +254,7 @@ def _wrap(
 
 
 class _SafeError(Exception):
-    """An error with our own text, which does not quote the message."""
+    """An error with a text that we wrote ourselves, which quotes nothing from the message."""
 
 
 def _redact(error: Exception) -> Exception:

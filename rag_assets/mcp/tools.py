@@ -151,7 +151,7 @@ class Knowledge:
         documents = await self.in_thread(
             lambda: self.reader.list(message.tenant_id, message.caller, limit=_MAX_DOCUMENTS)
         )
-        listed = [
+        listed_documents = [
             {
                 "document_id": document.document_id,
                 "uri": document.uri,
@@ -160,7 +160,7 @@ class Knowledge:
             }
             for document in documents
         ]
-        return json.dumps(listed, ensure_ascii=False)
+        return json.dumps(listed_documents, ensure_ascii=False)
 
     async def document(self, document_id: str) -> str:
         """Return the indexed text of one document."""

@@ -66,7 +66,7 @@ SIGN_IN_AGAIN = (
 )
 _MAX_FIELDS = 2_000
 _MAX_SECRET_LENGTH = 200
-_THREADS = 2
+_MAX_THREADS = 2
 _SECONDS = 10.0
 _FORBIDDEN = 403
 _SEE_OTHER = 303
@@ -103,7 +103,7 @@ class PanelGuard:
     settings: PanelSettings
     renderer: Renderer
     systems: Mapping[str, SystemPanel]
-    _threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
+    _threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MAX_THREADS))
 
     def build_open_route(self, path: str, method: str, handler: Handler) -> PanelRoute:
         """Return a route for people who need not be signed in."""
@@ -245,12 +245,22 @@ class PanelGuard:
             _keep_texts(request, page, form)
             if sent_token is None:
                 require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), token)
-        held: tuple[HeldDeletions, ...] = ()
+        held_deletions: tuple[HeldDeletions, ...] = ()
         if page.is_use and request.method in _SAFE_METHODS and "hx-request" not in request.headers:
             departures = self.backend.catalog.departures
-            held = tuple(await self.run_in_thread(partial(departures.list_held, session.tenant.id)))
+            held_deletions = tuple(
+                await self.run_in_thread(partial(departures.list_held, session.tenant.id))
+            )
         return Visit(
-            request, session, token, form, self.backend, self.renderer, system, system.home, held
+            request,
+            session,
+            token,
+            form,
+            self.backend,
+            self.renderer,
+            system,
+            system.home,
+            held_deletions,
         )
 
     async def _respond(

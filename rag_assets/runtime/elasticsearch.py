@@ -189,7 +189,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
 
 
 def _build_readiness_probe(access: Access) -> Callable[[], bool]:
-    """Return a function that tells whether the server has finished recovering its indexes.
+    """Return a function that returns whether the server has finished recovering its indexes.
 
     An index with damaged files must not make all others unavailable, so a failed recovery counts as
     finished if it lasts. Between two phases of its start, a server may briefly report a failed

@@ -240,10 +240,10 @@ def _write_descriptor(module: Path) -> None:
         text = archive.read(f"META-INF/es-plugins/{_TRANSPORT}/{_DESCRIPTOR}").decode()
     # The server runs from the class path, without named Java modules.
     lines = [line for line in text.splitlines() if not line.startswith(("modulename", "classname"))]
-    wanted = "\n".join([*lines, f"classname={PLUGIN_CLASS}", ""])
+    wanted_text = "\n".join([*lines, f"classname={PLUGIN_CLASS}", ""])
     target = module / _DESCRIPTOR
-    if not target.is_file() or target.read_text() != wanted:
-        write_atomically(target, wanted)
+    if not target.is_file() or target.read_text() != wanted_text:
+        write_atomically(target, wanted_text)
 
 
 def _build_lock_lines() -> list[str]:
@@ -269,12 +269,12 @@ def install_guard(home: Path, *, progress: Progress = ignore_progress) -> None:
         ServiceUnavailable: the compiler is not available, or its output is not the expected output.
     """
     target = home / TRANSPORT_FOLDER / _GUARD_NAME
-    wanted = GUARD_DIGEST.read_text().strip()
-    if target.is_file() and _hash_file(target.read_bytes()) == wanted:
+    wanted_digest = GUARD_DIGEST.read_text().strip()
+    if target.is_file() and _hash_file(target.read_bytes()) == wanted_digest:
         return
     progress("Elasticsearch: compiling its guard, only for the first start")
     compiled = compile_guard(home)
-    if _hash_file(compiled) != wanted:
+    if _hash_file(compiled) != wanted_digest:
         raise ServiceUnavailable(
             "the compiled guard of Elasticsearch was not reviewed: its SHA-256 differs"
             f" from {GUARD_DIGEST.name}",

@@ -112,9 +112,9 @@ def allow_execution(folder: Path, account: Account) -> None:
         if path.is_symlink():
             continue
         mode = path.stat().st_mode
-        wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
-        if wanted != mode:
-            path.chmod(wanted)
+        wanted_mode = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
+        if wanted_mode != mode:
+            path.chmod(wanted_mode)
 
 
 DATABASE = "rag_assets"
@@ -271,19 +271,19 @@ class EmbeddedPostgres(EmbeddedServer):
         """Create the data in a temporary folder and then rename it; the data is never partial."""
         if account is not None:
             allow_execution(_get_program("postgres").parent.parent, account)
-        draft = self.directory / "data.new"
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True, mode=0o700)
+        new_data = self.directory / "data.new"
+        shutil.rmtree(new_data, ignore_errors=True)
+        new_data.mkdir(parents=True, mode=0o700)
         access = _Access(port=find_free_port(), password=secrets.token_urlsafe(24))
         with tempfile.NamedTemporaryFile("w", prefix="rag-assets-") as password:
             password.write(access.password)
             password.flush()
             if account is not None:
-                os.chown(draft, account.uid, account.gid)
+                os.chown(new_data, account.uid, account.gid)
                 os.chown(password.name, account.uid, account.gid)
-            _run_initdb(draft, Path(password.name), account)
+            _run_initdb(new_data, Path(password.name), account)
         self._save_access(access)
-        draft.rename(self._data)
+        new_data.rename(self._data)
 
     def _end_orphans(self) -> None:
         """Wait until the processes of a killed server have ended, and kill remaining processes."""
@@ -371,8 +371,10 @@ def _run_initdb(data: Path, password: Path, account: Account | None) -> None:
 
 
 def _build_environment() -> dict[str, str]:
-    kept = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
-    return {"LC_ALL": "C"} | {name: os.environ[name] for name in kept if name in os.environ}
+    kept_variables = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+    return {"LC_ALL": "C"} | {
+        name: os.environ[name] for name in kept_variables if name in os.environ
+    }
 
 
 def _build_memory_settings() -> dict[str, str]:

@@ -231,7 +231,7 @@ class BackgroundProcess:
                 elsewhere.
         """
         account, program = options.get("account"), options.get("program")
-        with self.hold() as held:
+        with self.hold() as lock_descriptor:
             try:
                 self._rotate_log()
                 with self.log_file.open("ab") as log:
@@ -249,7 +249,7 @@ class BackgroundProcess:
                         group=account.gid if account else None,
                         extra_groups=[] if account else None,
                         umask=0o077,
-                        pass_fds=(*options.get("descriptors", ()), held),
+                        pass_fds=(*options.get("descriptors", ()), lock_descriptor),
                     )
             except OSError as error:
                 remedy = f"free disk space for its log {self.log_file}, or delete old logs there"
@@ -361,12 +361,12 @@ class BackgroundProcess:
 
     def read_log_tail(self, lines: int = 6) -> list[str]:
         """Return the last lines of output, without blank lines, colours and Java stack frames."""
-        shown = [
+        shown_lines = [
             line.rstrip()
             for line in _COLOURS.sub("", self.read_output()).splitlines()
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
-        return shown[-lines:]
+        return shown_lines[-lines:]
 
     def _read_record(self) -> ProcessRecord | None:
         try:

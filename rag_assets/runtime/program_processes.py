@@ -369,11 +369,11 @@ class ForkServerProcess(ProgramProcess):
         # These variables are set only for Dagster's processes, one of which may run this.
         added = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", DISABLED)
         environment = _build_environment(self._settings)
-        with self.process.hold() as held:
+        with self.process.hold() as lock_descriptor:
             # The server closes this descriptor in forks; otherwise a fork that outlives the server
             # would keep the lock.
             self._launch(
-                ["-W", "ignore", "-m", self._module, str(held)],
+                ["-W", "ignore", "-m", self._module, str(lock_descriptor)],
                 {name: value for name, value in environment.items() if name not in added},
             )
 

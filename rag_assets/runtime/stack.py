@@ -131,7 +131,7 @@ class LocalStack:
         )
 
     def embedded_servers(self) -> list[EmbeddedServer]:
-        """Return those of Postgres and Elasticsearch that no external server replaces."""
+        """Return the embedded Postgres and Elasticsearch, except a server that is external."""
         servers: list[EmbeddedServer] = []
         if self._settings.database_url is None:
             servers.append(self.postgres)
@@ -164,7 +164,7 @@ class LocalStack:
         has_processes = for_dagster or not self._all_external()
         if has_processes:
             keep_private(self._settings.local)
-        stopped = self._stop_outdated(progress, of_dagster=for_dagster)
+        stopped = self._stop_outdated(progress, is_for_dagster=for_dagster)
         if self._settings.has_own_elasticsearch and self.elasticsearch.is_unguarded():
             # Dagster processes of an earlier version would connect without a password.
             progress("Dagster: stopping processes of an earlier version")
@@ -247,8 +247,10 @@ class LocalStack:
             )
         return replace_run_tables(endpoints.dagster_url, endpoints.owner_url)
 
-    def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
-        """Stop our processes whose code or environment differs from that of this process.
+    def _stop_outdated(
+        self, progress: Progress, *, is_for_dagster: bool
+    ) -> list[BackgroundProcess]:
+        """Stop our processes that run with a different code or environment than this process.
 
         Returns:
             The stopped processes.
@@ -256,7 +258,7 @@ class LocalStack:
         program, stopped = fingerprint_program(self._settings), []
         dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
         own = (self.supervisor.process, self.fork_server.process)
-        for process in (*(dagster if of_dagster else ()), *own):
+        for process in (*(dagster if is_for_dagster else ()), *own):
             if process.is_outdated(program):
                 progress(f"{process.name}: stopping because its code or environment has changed")
                 process.stop()
@@ -309,11 +311,11 @@ class LocalStack:
 
     def list_exposed(self) -> list[Path]:
         """Return the files and folders of the installation that other users can access."""
-        found = list_exposed(self._settings.local)
+        exposed = list_exposed(self._settings.local)
         lake = Path(self._settings.lake_url)
         if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
-            found += list_exposed(lake)[:1]
-        return found
+            exposed += list_exposed(lake)[:1]
+        return exposed
 
     def endpoints(self) -> Endpoints:
         """Return the addresses of Postgres and Elasticsearch without connecting to them.

@@ -58,11 +58,11 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
 
 def map_readers(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
     """Return, for the resolved path of each folder, the tenants that read the folder."""
-    found: dict[str, set[str]] = {}
+    tenants_by_folder: dict[str, set[str]] = {}
     for tenant_id, sources in tenants.items():
         for folder in sources.folders:
-            found.setdefault(os.path.realpath(folder), set()).add(tenant_id)
-    return {folder: frozenset(readers) for folder, readers in found.items()}
+            tenants_by_folder.setdefault(os.path.realpath(folder), set()).add(tenant_id)
+    return {folder: frozenset(readers) for folder, readers in tenants_by_folder.items()}
 
 
 def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
@@ -81,11 +81,11 @@ def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) ->
 
 def select_outermost(folders: Iterable[str]) -> list[str]:
     """Return the folders that are not inside another of the folders."""
-    kept: list[str] = []
+    kept_folders: list[str] = []
     for folder in sorted(folders, key=lambda path: Path(path).parts):
-        if not kept or not is_in_folder(folder, kept[-1]):
-            kept.append(folder)
-    return kept
+        if not kept_folders or not is_in_folder(folder, kept_folders[-1]):
+            kept_folders.append(folder)
+    return kept_folders
 
 
 def is_in_folder(path: str, folder: str) -> bool:
@@ -149,8 +149,8 @@ _SAVED = (
 _WRITTEN = (flags.MODIFY, flags.CREATE)
 _SAVED_MASK, _WRITTEN_MASK = sum(_SAVED), sum(_WRITTEN)
 _MASK = (_SAVED_MASK | _WRITTEN_MASK | flags.ONLYDIR | flags.DONT_FOLLOW) & ~flags.UNMOUNT
-_GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
-_APPEARED = flags.CREATE | flags.MOVED_TO
+_GONE_MASK = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
+_APPEARED_MASK = flags.CREATE | flags.MOVED_TO
 
 
 TOO_MANY = "too many folders to watch (fs.inotify.max_user_watches)"
@@ -264,10 +264,10 @@ class FolderTrees:
                 return
             if mask & flags.ISDIR:
                 self._update_folder(changes, path, mask)
-        if not name and mask & _GONE and folder in self._roots:
+        if not name and mask & _GONE_MASK and folder in self._roots:
             self.remove(folder)
             changes.gone.add(folder)
-        if mask & _SAVED_MASK or (mask & flags.ISDIR and mask & _APPEARED):
+        if mask & _SAVED_MASK or (mask & flags.ISDIR and mask & _APPEARED_MASK):
             changes.saved.add(folder)
         elif mask & _WRITTEN_MASK:
             changes.written.add(folder)
@@ -276,7 +276,7 @@ class FolderTrees:
         """Start or stop watching a folder that appeared or disappeared, and its subfolders."""
         if mask & flags.MOVED_FROM:
             self._drop(path)
-        elif mask & _APPEARED:
+        elif mask & _APPEARED_MASK:
             try:
                 self._watch(path)
                 self._watch_subfolders(path)
@@ -387,7 +387,7 @@ class SourceFolders:
         """Tenants for which the kernel or the catalog reports every change."""
 
     def watch_sources(self, sources: Mapping[str, TenantSources]) -> None:
-        """From now on, watch the folders of these sources, and no longer those of the last call."""
+        """Watch the folders of these sources from now on, instead of those of the last call."""
         if sources != self._sources:
             self._sources = dict(sources)
             self._next_update = 0.0
@@ -441,13 +441,13 @@ class SourceFolders:
                 trees.remove(root)
         mounts = Mounts()
         folders = [folder for folder in self._readers if os.path.isdir(folder)]  # noqa: PTH112
-        wanted = set(
+        wanted_roots = set(
             select_outermost(folder for folder in folders if mounts.reports_every_change(folder))
         )
         present = trees.roots
-        for root in present - wanted:
+        for root in present - wanted_roots:
             trees.remove(root)
-        added = {root for root in wanted - present if self._add(trees, root)}
+        added = {root for root in wanted_roots - present if self._add(trees, root)}
         self.watched = (
             frozenset() if self._overflowed else self._find_watched_tenants(trees.roots, sources)
         )

@@ -119,7 +119,7 @@ class DocumentPages:
         query = request.query_params
         number = _parse_page_number(query.get("page", ""))
         name, in_trouble = _remove_zero_bytes(query.get("name", "")), query.get("trouble") == "1"
-        found = self._catalog().overview.tenants(
+        summaries = self._catalog().overview.tenants(
             containing=name,
             in_trouble=in_trouble,
             limit=PAGE_ROWS + 1,
@@ -127,10 +127,10 @@ class DocumentPages:
         )
         return render(
             "tenants.html",
-            summaries=self._catalog().check_results.summaries([t.tenant_id for t in found]),
+            summaries=self._catalog().check_results.summaries([t.tenant_id for t in summaries]),
             overdue=datetime.now(UTC) - _OVERDUE,
-            tenants=found[:PAGE_ROWS],
-            more=len(found) > PAGE_ROWS,
+            tenants=summaries[:PAGE_ROWS],
+            more=len(summaries) > PAGE_ROWS,
             name=name,
             trouble=in_trouble,
             page=number,
@@ -145,7 +145,7 @@ class DocumentPages:
         )
         number = _parse_page_number(query.get("page", ""))
         name = _remove_zero_bytes(query.get("name", ""))
-        found = self._catalog().overview.page(
+        rows = self._catalog().overview.page(
             tenant.tenant_id,
             status=status,
             containing=name,
@@ -158,8 +158,8 @@ class DocumentPages:
             tenant=tenant,
             held=self._catalog().syncs.list_held(tenant.tenant_id),
             formats=self._catalog().overview.formats(tenant.tenant_id),
-            documents=found[:PAGE_ROWS],
-            more=len(found) > PAGE_ROWS,
+            documents=rows[:PAGE_ROWS],
+            more=len(rows) > PAGE_ROWS,
             status=status,
             name=name,
             page=number,
@@ -169,8 +169,8 @@ class DocumentPages:
         """Render a document with its row in the catalog and its entries in the index."""
         tenant = self._find_tenant(request)
         document_id = _remove_zero_bytes(request.path_params["document_id"])
-        found = self._catalog().documents.find(tenant.tenant_id, [document_id])
-        if not found:
+        documents = self._catalog().documents.find(tenant.tenant_id, [document_id])
+        if not documents:
             raise UnknownDocument(
                 f"tenant {tenant.tenant_id!r} has no document {document_id!r}",
                 hint=(
@@ -178,18 +178,18 @@ class DocumentPages:
                     f"list of documents, or run `rag-assets sync {tenant.tenant_id}`"
                 ),
             )
-        held = self._catalog().overview.list_held_entries(tenant.tenant_id, document_id)
-        return render("document.html", tenant=tenant, document=found[0], held=held)
+        held_entries = self._catalog().overview.list_held_entries(tenant.tenant_id, document_id)
+        return render("document.html", tenant=tenant, document=documents[0], held=held_entries)
 
     def _list_checks(self, tenant_id: str) -> list[CheckResult]:
         """Return the last result of every check, including checks that were never evaluated."""
         from rag_assets.checks.registry import collect_tenant_checks
 
-        found = {(c.asset, c.name): c for c in self._catalog().check_results.list(tenant_id)}
+        results = {(c.asset, c.name): c for c in self._catalog().check_results.list(tenant_id)}
         for check in collect_tenant_checks():
             key = (check.asset, check.name)
-            found.setdefault(key, CheckResult(*key, None, None, None, None, None))
-        return [found[key] for key in sorted(found)]
+            results.setdefault(key, CheckResult(*key, None, None, None, None, None))
+        return [results[key] for key in sorted(results)]
 
     def _find_tenant(self, request: Request) -> TenantSummary:
         return self._catalog().overview.tenant(_remove_zero_bytes(request.path_params["tenant"]))

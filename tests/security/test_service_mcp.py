@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.mcp.messages import MAX_MESSAGE
+from rag_assets.mcp.messages import MAX_MESSAGE_BYTES
 from tests.installation import Installation
 from tests.security.service_process import Served, serving
 
@@ -167,6 +167,6 @@ def test_over_a_pipe_what_is_not_there_is_not_repeated(
 
 
 def test_over_a_pipe_a_line_without_end_is_given_up(pipe: subprocess.Popen[bytes]) -> None:
-    answer = exchanged(pipe, b"x" * (3 * MAX_MESSAGE))
+    answer = exchanged(pipe, b"x" * (3 * MAX_MESSAGE_BYTES))
     assert answer["error"]["code"] == INVALID_REQUEST
     assert exchanged(pipe, b"\n \n" + json.dumps(GOOD).encode())["id"] == 7

@@ -282,8 +282,8 @@ def _find_forbidden_sources(
         outside = find_outside_patterns(sources.value, agent.base, allow.value, home)
         forbidden = next((source for source, allowed in outside.items() if not allowed), None)
         if forbidden is not None:
-            what = f"the source {forbidden!r} of agent {agent.id!r} is outside the project"
-            errors[agent.id] = _outside_base_error(sources.origin, what, agent.base)
+            message = f"the source {forbidden!r} of agent {agent.id!r} is outside the project"
+            errors[agent.id] = _outside_base_error(sources.origin, message, agent.base)
             continue
         warnings += [
             f"{sources.origin}: the source {source!r} is outside {agent.base},"
@@ -293,9 +293,9 @@ def _find_forbidden_sources(
     return errors, warnings
 
 
-def _outside_base_error(origin: str, what: str, base: Path) -> ConfigurationError:
+def _outside_base_error(origin: str, description: str, base: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{origin}: {what}; a project's file must contain only paths inside {base}",
+        f"{origin}: {description}; a project's file must contain only paths inside {base}",
         hint="move the files into that folder, or allow their folder in your own file, as in"
         " `rag: {allow: [~/notes]}` in ~/.config/swebash/agents.yaml",
     )
@@ -323,9 +323,9 @@ def _read_tool_flag(environment: Environment) -> Setting[bool]:
         raise _invalid_variable_error(TOOL_FOR_ALL, str(error)) from None
 
 
-def _invalid_variable_error(name: str, what: str) -> ConfigurationError:
+def _invalid_variable_error(name: str, problem: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the variable {name} {what}", hint="set a valid value, or unset the variable"
+        f"the variable {name} {problem}", hint="set a valid value, or unset the variable"
     )
 
 
@@ -357,7 +357,7 @@ def _read_layer(
         )
     rag = reader.read_block(document, "rag", RAG_PARSERS, "rag")
     allow = rag.pop("allow", Setting(()))
-    allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
+    allowed = tuple(environment.resolve(written_path, path.parent) for written_path in allow.value)
     for name in {"path", "model"} & set(rag):
         rag[name] = replace(rag[name], value=environment.resolve(rag[name].value, relative_to))
     glob_base = relative_to if base.origin == DEFAULT_ORIGIN else base.value
@@ -400,8 +400,10 @@ class _AgentsFileReader:
         except (YAMLError, RecursionError):
             raise self.build_error(1, 1, "the file is not valid YAML") from None
 
-    def build_error(self, line: int, column: int, what: str) -> ConfigurationError:
-        return ConfigurationError(f"{self._path}:{line}:{column}: {what}", hint="correct the file")
+    def build_error(self, line: int, column: int, problem: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"{self._path}:{line}:{column}: {problem}", hint="correct the file"
+        )
 
     def read_agents(self, document: Any, base: Path, *, is_user_file: bool) -> list[Agent]:
         entries: Any = document.get("agents")
@@ -465,9 +467,9 @@ class _AgentsFileReader:
     def _format_origin(self, block: Any, key: Any) -> str:
         return f"{self._path}:{_find_owner(block, key).lc.key(key)[0] + 1}"
 
-    def _invalid_value_error(self, block: Any, key: str, what: str) -> ConfigurationError:
+    def _invalid_value_error(self, block: Any, key: str, problem: str) -> ConfigurationError:
         line, column = _find_owner(block, key).lc.value(key)
-        return self.build_error(line + 1, column + 1, f"{key} {what}")
+        return self.build_error(line + 1, column + 1, f"{key} {problem}")
 
 
 def _find_owner(block: Any, key: Any) -> Any:

@@ -105,8 +105,8 @@ class FileStore:
         data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
         previous = self._compute_digest(agent_id)
         former = {
-            digest: kept
-            for digest, kept in self._read_states(agent_id).items()
+            digest: recorded_state
+            for digest, recorded_state in self._read_states(agent_id).items()
             if digest == previous
         }
         self._write_states(agent_id, {**former, sha256_hex(data): state})

@@ -398,7 +398,7 @@ class GlobsSource:
         path = self._base / document_path
         real = os.path.realpath(path)
         if self._is_forbidden(real) or not self._is_readable(path, real):
-            raise DocumentVanished(f"no pattern matches it any more: {document_path!r}")
+            raise DocumentVanished(f"no pattern matches the file any more: {document_path!r}")
         # The path contains no links now, and stream_file refuses links that replace its folders
         # later.
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)
@@ -411,8 +411,8 @@ class GlobsSource:
                 try:
                     require_no_link(resolve_system_link(folder))
                 except ListingFailed as error:
-                    what = f"source {self.name}: {error.message}"
-                    raise ListingFailed(what, hint=error.hint) from None
+                    message = f"source {self.name}: {error.message}"
+                    raise ListingFailed(message, hint=error.hint) from None
             identity = FolderIdentity.from_path(Path(os.path.realpath(folder)))
             if identity is not None:
                 path = "" if folder == self._base else self._get_source_path(str(folder))

@@ -44,7 +44,7 @@ _NAME = r"[a-z0-9][A-Za-z0-9_.:+-]{0,60}"
 _HEADING = re.compile(
     r"(?:\S+ ){0,5}(?:sub)?(?:commands|services)\b(?:\W| are:?$|$).*", re.IGNORECASE
 )
-_MAX_HEADING = 60
+_MAX_HEADING_CHARACTERS = 60
 """Maximum characters of a heading; a longer line is not a heading."""
 _ARGUMENT = r"(?: (?:\[[^\]]{1,60}\]|<[^>]{1,60}>|\.\.\.))"
 _ENTRY = re.compile(
@@ -70,7 +70,7 @@ _MAN_RENDERING: Final = frozenset({"aws"})
 _HELP_EXIT_CODES: Final = frozenset({0, 1, 2, 129})
 """Exit codes of programs that printed their help; git exits with 129."""
 _WORD = re.compile(r"[A-Za-z0-9_][\w.+-]*")
-_MIN_HELP_LENGTH: Final = 20
+_MIN_HELP_CHARACTERS: Final = 20
 
 
 def build_help_pages(
@@ -168,25 +168,27 @@ class _CommandTree:
             )
         pending = [_CommandHelp(self._command_words, text, depth)]
         while pending:
-            one = pending.pop()
-            command = " ".join(one.command_words)
-            if is_docutils(one.text):
-                markdown = drop_name_section_if_empty(convert_roff_to_markdown(one.text))
+            page_help = pending.pop()
+            command = " ".join(page_help.command_words)
+            if is_docutils(page_help.text):
+                markdown = drop_name_section_if_empty(convert_roff_to_markdown(page_help.text))
                 page = CommandPage(command, self._version, markdown)
             else:
-                page = build_page_from_help(command, self._version, one.text, one.summary)
+                page = build_page_from_help(
+                    command, self._version, page_help.text, page_help.summary
+                )
             yield drop_repeated_sections(page, self._section_owners)
-            if one.levels > 0:
-                pending += reversed(list(self._read_subcommands(one)))
+            if page_help.levels > 0:
+                pending += reversed(list(self._read_subcommands(page_help)))
 
     def _read_subcommands(self, parent: _CommandHelp) -> Iterator[_CommandHelp]:
         if is_docutils(parent.text):
-            listed = dict.fromkeys(list_subcommands(convert_roff_to_markdown(parent.text)), "")
+            summaries = dict.fromkeys(list_subcommands(convert_roff_to_markdown(parent.text)), "")
         else:
-            listed = parse_subcommands(
+            summaries = parse_subcommands(
                 self._read_subcommand_list(parent.command_words) or parent.text
             )
-        for name, summary in listed.items():
+        for name, summary in summaries.items():
             if not _WORD.fullmatch(name) or name == parent.command_words[-1]:
                 continue
             command_words = [*parent.command_words, name]
@@ -233,7 +235,7 @@ class _CommandTree:
 
 
 def _is_help(text: str) -> bool:
-    is_long = len(text) > _MIN_HELP_LENGTH
+    is_long = len(text) > _MIN_HELP_CHARACTERS
     return is_long and re.search(r"(?i)usage|synopsis|options|commands", text) is not None
 
 
@@ -262,7 +264,10 @@ def _parse_subcommand_lists(text: str) -> Iterator[tuple[str, str]]:
                 continue
             # Below its first heading, git has a further heading for each group of commands.
             is_git = is_git or line.startswith("These are common")
-            is_heading = len(stripped) <= _MAX_HEADING and _HEADING.fullmatch(stripped) is not None
+            is_heading = (
+                len(stripped) <= _MAX_HEADING_CHARACTERS
+                and _HEADING.fullmatch(stripped) is not None
+            )
             is_list = is_heading or (is_git and bool(_GIT_GROUP.match(line)))
         elif is_list and (entry := _ENTRY.match(line) or _BULLET.match(line)) is not None:
             yield entry["name"], (entry.groupdict().get("summary") or "").strip()
@@ -407,7 +412,7 @@ def _find_man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, 
 def _read_page_source(file: Path) -> bytes:
     """Return the source of a man page; for an alias, the source of the page that it names.
 
-    Only pages in the same root are read.
+    An alias is followed only to a page below the same root folder of man pages.
     """
     root = file.parent.parent
     source = _read_decompressed(file)

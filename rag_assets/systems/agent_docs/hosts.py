@@ -52,7 +52,9 @@ def find_host(name: str) -> Host:
     """
     host = HOSTS.get(name.lower().replace(" ", "-"))
     if host is None:
-        raise ConfigurationError(f"no host {name!r}", hint=f"hosts are: {', '.join(HOSTS)}")
+        raise ConfigurationError(
+            f"there is no host {name!r}", hint=f"choose one of: {', '.join(HOSTS)}"
+        )
     return host
 
 
@@ -120,7 +122,7 @@ def _merge_json(host: Host, text: str, servers: _Servers) -> str:
 
 
 def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
-    kept: list[str] = []
+    kept_lines: list[str] = []
     replaced = tuple(f"{host.key}.{name}." for name in servers)
     is_replaced = False
     for line in text.splitlines():
@@ -128,8 +130,8 @@ def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
             name = header["name"].replace(" ", "").replace('"', "")
             is_replaced = f"{name}.".startswith(replaced)
         if not is_replaced:
-            kept.append(line)
-    parts = ["\n".join(kept).rstrip(), render_servers(host, servers)]
+            kept_lines.append(line)
+    parts = ["\n".join(kept_lines).rstrip(), render_servers(host, servers)]
     merged = "\n\n".join(filter(None, parts)) + "\n"
     try:
         before, after = tomllib.loads(text), tomllib.loads(merged)

@@ -350,7 +350,7 @@ class RagIndexManager:
         stacked = np.stack(rows) if rows else no_rows
         self.store.replace(agent_id, chunks, stacked, self._trust.seal(state))
         self._failures.pop(agent_id, None)
-        return _build_report(agent_id, state, matches, started, embedded=embedded, built=True)
+        return _build_report(agent_id, state, matches, started, embedded=embedded, is_built=True)
 
     def _embed_missing(
         self, agent_id: str, passages: Passages, previous: IndexState | None
@@ -397,7 +397,7 @@ def _build_report(
     started: float,
     *,
     embedded: int = 0,
-    built: bool = False,
+    is_built: bool = False,
 ) -> IndexReport:
     return IndexReport(
         agent_id,
@@ -406,7 +406,7 @@ def _build_report(
         embedded=embedded,
         dropped=sum(file.dropped for file in state.files),
         secrets={file.path: file.rules for file in state.files if file.rules},
-        built=built,
+        built=is_built,
         left_out=state.left_out,
         empty=matches.empty,
         seconds=time.monotonic() - started,

@@ -24,9 +24,9 @@ _FRONT_MATTER_BYTES: Final = 1_000
 _READ_FRONT_MATTER = re.compile(rf"\A{_FRONT_MATTER.format('(.*)', '(.*)')}")
 _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MULTILINE)
 """The first and last line of a man page."""
-_MIN_REPEATED: Final = 400
+_MAX_REPEATED_CHARACTERS: Final = 400
 """Sections longer than this are not repeated on a second page."""
-_MAX_HEADING_LENGTH: Final = 80
+_MAX_HEADING_CHARACTERS: Final = 80
 """Maximum characters of a heading; a longer line is not a heading."""
 _BACKTICKS = re.compile(r"`{3,}")
 
@@ -94,15 +94,15 @@ def drop_repeated_sections(page: CommandPage, owners: dict[str, str]) -> Command
             sections of this page are added.
     """
     first, *sections = re.split(r"^(?=## )", page.text, flags=re.MULTILINE)
-    kept = [first]
+    kept_sections = [first]
     for section in sections:
         body = section.strip()
-        is_long = len(body) > _MIN_REPEATED
+        is_long = len(body) > _MAX_REPEATED_CHARACTERS
         owner = owners.setdefault(body, page.command) if is_long else page.command
         heading = section.partition("\n")[0]
         reference = f"{heading}\n\nThe same as of `{owner}`.\n\n"
-        kept.append(section if owner == page.command else reference)
-    return replace(page, text="".join(kept))
+        kept_sections.append(section if owner == page.command else reference)
+    return replace(page, text="".join(kept_sections))
 
 
 def write_pages(
@@ -121,7 +121,7 @@ def write_pages(
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {page.file_name: page for page in pages}
     commands = [" ".join(command.split()) for command in replacing]
-    written = deleted = 0
+    written_pages = deleted = 0
     for name, page in by_name.items():
         path, text = folder / name, page.render()
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -131,13 +131,13 @@ def write_pages(
             with draft.open("x", encoding="utf-8") as file:
                 file.write(text)
             draft.replace(path)
-            written += 1
+            written_pages += 1
     for path in sorted(folder.glob("*.md")):
         facts = read_front_matter(path) if path.name not in by_name else None
         if facts and any(f"{facts[0]} ".startswith(f"{command} ") for command in commands):
             path.unlink()
             deleted += 1
-    return written, deleted
+    return written_pages, deleted
 
 
 def read_front_matter(path: Path) -> tuple[str, str] | None:
@@ -169,7 +169,7 @@ def _parse_heading(line: str) -> str | None:
 
     The result is None for other lines and for `usage:`.
     """
-    if not line or line[0].isspace() or len(line) > _MAX_HEADING_LENGTH:
+    if not line or line[0].isspace() or len(line) > _MAX_HEADING_CHARACTERS:
         return None
     bare = line.rstrip()
     if bare.endswith(":") and not bare.lower().startswith("usage"):

@@ -243,11 +243,11 @@ def refresh_file_states(
     The result is None if a file was added, removed or changed, so that the index is outdated.
     """
     known = {file.path: file for file in previous.files}
-    found = sorted(files, key=lambda file: file.path)
-    if {file.path for file in found} != set(known):
+    ordered = sorted(files, key=lambda file: file.path)
+    if {file.path for file in ordered} != set(known):
         return None
     states = []
-    for file in found:
+    for file in ordered:
         before = known[file.path]
         if file.size != before.size:
             return None

@@ -246,7 +246,7 @@ def build_prompt(
 
 
 def build_hint(agent: Agent) -> str:
-    """Build the sentences of a prompt that name the search tool and describe what it searches."""
+    """Build the sentences of a prompt that name the search tool and describe its documents."""
     docs = agent.docs
     files = expand_patterns(docs.sources.value, agent.base).files
     description = format_source(docs.description.value or agent.description)

@@ -502,15 +502,17 @@ class _AgentRows:
     ) -> tuple[list[str], list[int]]:
         """Return the ids of rows to delete, and the positions of new or changed passages."""
         positions = {chunk.id: position for position, chunk in enumerate(chunks)}
-        removed, same = [], set()
+        removed, unchanged_positions = [], set()
         query = f"SELECT {_CHUNK_COLUMNS}, vector FROM chunks WHERE agent_id = ?"  # noqa: S608 - ours
         for *row, vector in self._connection.execute(query, (self.agent_id,)):
             position = positions.get(row[0])
             if position is None:
                 removed.append(row[0])
             elif DocChunk(*row) == chunks[position] and vector == _pack_vector(vectors[position]):
-                same.add(position)
-        return removed, [position for position in range(len(chunks)) if position not in same]
+                unchanged_positions.add(position)
+        return removed, [
+            position for position in range(len(chunks)) if position not in unchanged_positions
+        ]
 
     def _insert_passages(
         self, table: str, chunks: Sequence[DocChunk], vectors: Vectors, positions: Iterable[int]

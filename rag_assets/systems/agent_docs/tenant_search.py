@@ -37,7 +37,7 @@ _EXTRA_CANDIDATES: Final = 10
 """Number of candidates to order beyond those requested, as some may be previous versions."""
 _MAX_CANDIDATES: Final = 10_000
 """Maximum number of candidates that are fetched to order ties; further ties are ignored."""
-_GROWTH: Final = 8
+_GROWTH_FACTOR: Final = 8
 
 
 class ExactOrder:
@@ -53,7 +53,7 @@ class ExactOrder:
             IndexInconsistent: the tenant's index was lost.
         """
         vector = progress.vector
-        if vector is None or not any(one.kind == "vector" for one in progress.rankings):
+        if vector is None or not any(ranking.kind == "vector" for ranking in progress.rankings):
             return progress
         rankings = [
             await self._order_candidates(progress, ranking, vector)
@@ -103,20 +103,20 @@ async def order_exactly(
     ):
         # If the last candidate is as near as the first ones, there may be further candidates with
         # the same score.
-        request = replace(request, limit=min(_MAX_CANDIDATES, request.limit * _GROWTH))
+        request = replace(request, limit=min(_MAX_CANDIDATES, request.limit * _GROWTH_FACTOR))
         [candidates] = await searcher.rankings(index_name, owner, [request])
     near = [
         candidate
         for candidate in candidates
         if candidate.score >= _compute_minimum_score(candidates, count)
     ]
-    vectors = await searcher.vectors(index_name, owner, [one.id for one in near])
-    present = [one for one in near if one.id in vectors]
+    vectors = await searcher.vectors(index_name, owner, [candidate.id for candidate in near])
+    present = [candidate for candidate in near if candidate.id in vectors]
     rest = candidates[len(near) :]
     if not present:
         return list(rest)
-    rows = normalize_rows(np.stack([vectors[one.id].vector for one in present]))
-    ids = [vectors[one.id].chunk_id for one in present]
+    rows = normalize_rows(np.stack([vectors[candidate.id].vector for candidate in present]))
+    ids = [vectors[candidate.id].chunk_id for candidate in present]
     ranked = rank_rows(rows, vector, ids, len(present))
     return [*(replace(present[row], score=score) for row, score in ranked), *rest]
 

@@ -107,9 +107,9 @@ class _TenantCollector:
         else:
             self.configs[id_] = config
 
-    def _report_problem(self, id_: str, what: str, hint: str | None) -> None:
+    def _report_problem(self, id_: str, problem: str, hint: str | None) -> None:
         self.kept.add(id_)
-        self.problems.append(ConfigurationError(what, hint=hint))
+        self.problems.append(ConfigurationError(problem, hint=hint))
 
 
 def _parse_paths(value: Any, folder: Path) -> list[Path]:

@@ -42,8 +42,8 @@ from rag_assets.systems.code_memory.retrieval.uses import (
 )
 from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, RelationView
 from rag_assets.systems.code_memory.retrieval.walk import (
-    MOST_NODES,
-    MOST_STEPS,
+    MAX_NODES,
+    MAX_STEPS,
     RelationQuestion,
     Walker,
     WalkResult,
@@ -63,18 +63,18 @@ from rag_assets.tenants.model import Tenant
 
 _ROUTE_DEPTH: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
-_MOST_ROUTES: Final = 3
-_MOST_NAMED: Final = 10
-_MOST_RELATIONS: Final = 50
+_MAX_ROUTES: Final = 3
+_MAX_LISTED_NAMES: Final = 10
+_MAX_RELATIONS: Final = 50
 """Maximum number of relations to a table's models whose users are searched."""
-_MOST_TARGETS: Final = 3
-_EXCERPT: Final = 240
-_NOTHING: Final = "Nothing that you may read is called so."
-_UNUSED: Final = "Nothing uses it in the files that were read."
+_MAX_TARGETS: Final = 3
+_EXCERPT_CHARACTERS: Final = 240
+_UNKNOWN_NAME_TEXT: Final = "Nothing that you may read has this name."
+_UNUSED_TEXT: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
-"""Maximum number of steps back from a user found by name: to its route, and on to tests of that."""
+"""Maximum number of steps from a user found by name: to its route, then to the route's tests."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
@@ -96,28 +96,28 @@ class CodeAnswers:
         """Show a route's controller with its validation, guards, models, events and tables."""
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
-        found = resolver.find_routes(route)
-        if not found:
+            return _UNKNOWN_NAME_TEXT
+        routes = resolver.find_routes(route)
+        if not routes:
             walks = self.compute_walks([route], direction="out")
             return self._explain_unknown(resolver, route, walks, first=ROUTE)
-        names = [node.name for node in found[:_MOST_ROUTES]]
+        names = [node.name for node in routes[:_MAX_ROUTES]]
         walks = self.compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
         lines = [*_explain_prefix(route, names)]
-        if len(found) > 1:
+        if len(routes) > 1:
             lines += [*_iter_route_overview(names, walks), ""]
         notes: list[str] = []
         for name, walk in zip(names, walks, strict=True):
             lines += [*self._formatter.format_tree(walk, name), ""]
-            tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
+            tables = [node.name for node in walk.nodes if node.name.startswith(TABLE)]
             changes = self.compute_walks(tables, kinds=_MIGRATIONS, direction="in")
             for table, change in zip(tables, changes, strict=True):
                 if change.relations:
                     described = self._formatter.format_relations(change.relations)
                     lines += [table, *(f"  {line}" for line in described)]
             notes += _list_gap_notes([walk, *changes])
-        if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
-            more = ", ".join(others[:_MOST_NAMED])
+        if others := [node.name.removeprefix(ROUTE) for node in routes[_MAX_ROUTES:]]:
+            more = ", ".join(others[:_MAX_LISTED_NAMES])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
         return limit_lines(lines, notes=[*dict.fromkeys(notes)])
 
@@ -136,7 +136,7 @@ class CodeAnswers:
         name = table or symbol or path or ""
         resolver = self._resolver
         if resolver is None or not name:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         names = [
             *(resolver.find_tables(table) if table else ()),
             *(resolver.find_start_names(symbol, with_external=True) if symbol else ()),
@@ -155,15 +155,16 @@ class CodeAnswers:
         relations = dict.fromkeys(relation for walk in walks for relation in walk.relations)
         members = _add_members(resolver.view, start_nodes)
         uses = find_uses_of_nodes(resolver.view, members, stated=relations)
-        if symbol and all(one.startswith((ENV, PACKAGE)) for one in names):
+        if symbol and all(name.startswith((ENV, PACKAGE)) for name in names):
             uses = find_uses_of_word(resolver.view, _get_last_name(symbol))
-            stated = {(one.uri, one.line_start) for one in relations}
+            relation_places = {(relation.uri, relation.line_start) for relation in relations}
             uses = replace(
-                uses, possible=tuple(o for o in uses.possible if (o.uri, o.line) not in stated)
+                uses,
+                possible=tuple(o for o in uses.possible if (o.uri, o.line) not in relation_places),
             )
-        relations |= dict.fromkeys(one.relation for one in uses.certain)
-        outside = [one for one in relations if not _is_internal(one, start_nodes)]
-        possible = [one for one in uses.possible if not _is_internal(one.relation, start_nodes)]
+        relations |= dict.fromkeys(use.relation for use in uses.certain)
+        outside = [relation for relation in relations if not _is_internal(relation, start_nodes)]
+        possible = [use for use in uses.possible if not _is_internal(use.relation, start_nodes)]
         if not outside and not possible:
             is_known = any(walk.nodes for walk in walks)
             return self._explain_unknown(resolver, name, walks, is_known=is_known)
@@ -200,12 +201,12 @@ class CodeAnswers:
     ) -> str:
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         names = [name for symbol in symbols for name in resolver.find_start_names(symbol)]
         names += [name for path in paths for name in resolver.find_names_in_file(path)]
         if route:
-            names += [one.name for one in resolver.find_routes(route)]
-        walks = self.compute_walks(names, direction="in", depth=MOST_STEPS)
+            names += [node.name for node in resolver.find_routes(route)]
+        walks = self.compute_walks(names, direction="in", depth=MAX_STEPS)
         notes = _list_gap_notes(walks)
         dependents = _Dependents(self, names, walks)
         uses = dependents.follow_by_name(resolver.view, _list_start_nodes(walks))
@@ -217,7 +218,7 @@ class CodeAnswers:
             return explained if only_tests else "\n".join([explained, *notes])
         if only_tests:
             lines = [*self._formatter.format_tests(nodes, dependents.relations)]
-            in_tests = (one for one in uses.possible if is_test(parse_path(one.uri)))
+            in_tests = (use for use in uses.possible if is_test(parse_path(use.uri)))
             uses = replace(uses, possible=tuple(in_tests))
             counted = format_count(sum(line.startswith(" ") for line in lines), "test")
         else:
@@ -234,11 +235,11 @@ class CodeAnswers:
         """List the definitions of a file with their lines, or the files of a folder."""
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         uris = resolver.find_files(path)
-        if found := resolver.view.list_definitions(uris):
+        if definitions := resolver.view.list_definitions(uris):
             formatter = LineFormatter(shows_repository=True)
-            return limit_lines(formatter.format_definitions(map(build_node, found)))
+            return limit_lines(formatter.format_definitions(map(build_node, definitions)))
         if uris:
             return limit_lines(f"{uri} is there, and defines nothing by name." for uri in uris)
         below = resolver.list_files_below(path)
@@ -249,7 +250,7 @@ class CodeAnswers:
         name = symbol or path or ""
         resolver = self._resolver
         if resolver is None or self.settings is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         nodes = resolver.find_definitions(symbol) if symbol else []
         file = path or ("" if nodes else name)
         format_place = self._formatter.format_place
@@ -263,21 +264,25 @@ class CodeAnswers:
         if not targets:
             return self._explain_unknown(resolver, name)
         answer: list[str] = []
-        for target in targets[:_MOST_TARGETS]:
+        for target in targets[:_MAX_TARGETS]:
             answer += describe_history(self.tenant, self.settings, *target)
-        files = [FILE + uri for uri in dict.fromkeys(uri for uri, *_ in targets[:_MOST_TARGETS])]
+        files = [FILE + uri for uri in dict.fromkeys(uri for uri, *_ in targets[:_MAX_TARGETS])]
         runs = self.compute_walks(files, direction="out", kinds=("changed_by",))
         changes = [relation for walk in runs for relation in walk.relations]
         answer += self._formatter.format_relations(changes)
-        left = len(targets) - _MOST_TARGETS
-        notes = [f"{format_count(left, 'more definition')} of the name"] if left > 0 else []
+        omitted_count = len(targets) - _MAX_TARGETS
+        notes = (
+            [f"{format_count(omitted_count, 'more definition')} of the name"]
+            if omitted_count > 0
+            else []
+        )
         return limit_lines(answer, notes=notes)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents that concern these files."""
         resolver = self._resolver
         if resolver is None:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         book = RuleBook(self.reader, self.tenant, self.caller, resolver.view, self._formatter)
         lines, notes = book.describe_documents([*dict.fromkeys(paths)])
         if not lines:
@@ -293,7 +298,7 @@ class CodeAnswers:
         notes = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
         if not answer.hits:
             asking = answer.clarification
-            return "\n".join([_NOTHING if asking is None else asking.question, *notes])
+            return "\n".join([_UNKNOWN_NAME_TEXT if asking is None else asking.question, *notes])
         lines = []
         for hit in answer.hits:
             line, excerpt = _find_quotation(hit, quotation)
@@ -301,7 +306,7 @@ class CodeAnswers:
             differs = hit.origin is not None and bool(hit.origin.differs)
             changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
-            lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT]}")
+            lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT_CHARACTERS]}")
         return limit_lines(lines, notes=notes)
 
     def compute_walks(
@@ -317,7 +322,10 @@ class CodeAnswers:
 
         def walk(view: RelationView) -> list[WalkResult]:
             questions = (RelationQuestion(name, kinds, direction) for name in names)
-            return [walker.walk_in_view(view, tenant_id, one, depth=depth) for one in questions]
+            return [
+                walker.walk_in_view(view, tenant_id, question, depth=depth)
+                for question in questions
+            ]
 
         walks = walker.read_with_view(tenant_id, self.caller, walk) if names else None
         return walks or [WalkResult() for _ in names]
@@ -330,10 +338,10 @@ class CodeAnswers:
         models = _list_sources(walks, "maps_to")
         users = self.compute_walks(models, direction="in")
         related = [source for source in _list_sources(users, "relates_to") if source not in models]
-        followed = self.compute_walks(related[:_MOST_RELATIONS], direction="in")
-        left = format_count(len(related) - _MOST_RELATIONS, "more relation")
-        note = f"users of {left} to its models were not looked for"
-        return [*users, *followed], [note] if len(related) > _MOST_RELATIONS else []
+        followed = self.compute_walks(related[:_MAX_RELATIONS], direction="in")
+        omitted_relations = format_count(len(related) - _MAX_RELATIONS, "more relation")
+        note = f"users of {omitted_relations} to its models were not looked for"
+        return [*users, *followed], [note] if len(related) > _MAX_RELATIONS else []
 
     @property
     def _walker(self) -> Walker:
@@ -359,10 +367,10 @@ class CodeAnswers:
         plain = question_name.lstrip("\\").replace("@", "::").lower()
         if len(by_name) == 1 and next(iter(by_name)).lower().endswith(plain):
             return
-        for name, node in [*by_name.items()][:_MOST_TARGETS]:
+        for name, node in [*by_name.items()][:_MAX_TARGETS]:
             where = self._formatter.format_place(node.uri, node.line_start)
-            shown = format_name(name.removeprefix(TABLE))
-            taken_for = f"{node.source_type} {shown}  {where}".rstrip()
+            table_name = format_name(name.removeprefix(TABLE))
+            taken_for = f"{node.source_type} {table_name}  {where}".rstrip()
             yield f"{to_one_line(question_name)} is taken for {taken_for}"
 
     def _explain_unknown(
@@ -381,9 +389,9 @@ class CodeAnswers:
             first: prefix of the similar names that are listed first.
         """
         if not name:
-            return _NOTHING
+            return _UNKNOWN_NAME_TEXT
         names = () if is_known else build_clarification(resolver.view, name, first=first).names
-        message = _UNUSED if is_known else _NOTHING
+        message = _UNUSED_TEXT if is_known else _UNKNOWN_NAME_TEXT
         message = f"{message} Alike: {', '.join(map(to_one_line, names))}" if names else message
         notes = _list_gap_notes(walks)
         notes += [_format_coverage_note(resolver, "0 uses")] if is_known else []
@@ -438,20 +446,20 @@ class _Dependents:
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
             frontier = []
-            for one in uses.certain:
-                self.relations.append(one.relation)
-                key = one.repository, one.source
+            for use in uses.certain:
+                self.relations.append(use.relation)
+                key = use.repository, use.source
                 if key in self._found or key in self.start_keys:
                     continue
-                if len(self._found) >= MOST_NODES:
+                if len(self._found) >= MAX_NODES:
                     omitted += 1
                     continue
-                known_path = self._found.get((owners[one.target], one.target))
-                before = (one.target,) if known_path is None else known_path[1]
-                if one.within is None:
-                    node = build_file_node(one.source, one.repository)
+                known_path = self._found.get((owners[use.target], use.target))
+                before = (use.target,) if known_path is None else known_path[1]
+                if use.within is None:
+                    node = build_file_node(use.source, use.repository)
                 else:
-                    node = build_node(one.within)
+                    node = build_node(use.within)
                     frontier.append(node)
                 self._found[key] = node, (*before, node.name)
             self._add_callers(frontier)
@@ -474,7 +482,7 @@ class _Dependents:
             for node in walk.nodes:
                 key = node.repository, node.name
                 is_new = node.name in paths and key not in self.start_keys
-                if is_new and len(self._found) < MOST_NODES:
+                if is_new and len(self._found) < MAX_NODES:
                     self._found.setdefault(key, (node, (*before, *paths[node.name][1:])))
 
 
@@ -484,10 +492,10 @@ def _list_start_nodes(walks: Iterable[WalkResult]) -> list[Node]:
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
     """Return the number of the first line to show, and the text: from that line, or the excerpt."""
-    found = quotation.search(hit.text) if quotation is not None else None
-    if found is None or hit.line_start is None or hit.line_end is None:
+    match = quotation.search(hit.text) if quotation is not None else None
+    if match is None or hit.line_start is None or hit.line_end is None:
         return hit.line_start, hit.excerpt
-    start = hit.text.rfind("\n", 0, found.start()) + 1
+    start = hit.text.rfind("\n", 0, match.start()) + 1
     is_whole = hit.text.rstrip("\n").count("\n") == hit.line_end - hit.line_start
     line = hit.line_start + (hit.text.count("\n", 0, start) if is_whole else 0)
     return line, hit.text[start:]
@@ -520,7 +528,7 @@ def _get_last_name(name: str) -> str:
 def _suggest_search(*questions: str) -> list[str]:
     """Return a command that finds all occurrences of names; none if no name is a word."""
     names = (question for question in questions if "/" not in question)
-    words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MOST_TARGETS]
+    words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MAX_TARGETS]
     if not words:
         return []
     patterns = " ".join(f"-e {shlex.quote(word)}" for word in words)
@@ -529,15 +537,21 @@ def _suggest_search(*questions: str) -> list[str]:
 
 def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
     """Return definitions and their members: who uses a member also uses the definition."""
-    found = {(node.repository, node.name): node for node in nodes}
+    nodes_by_key = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
     members = (
-        [one for one in view.list_definitions(uris) if one.name.startswith(names)] if names else []
+        [
+            definition
+            for definition in view.list_definitions(uris)
+            if definition.name.startswith(names)
+        ]
+        if names
+        else []
     )
     for member in members:
-        found.setdefault((member.source, member.name), build_node(member))
-    return [*found.values()]
+        nodes_by_key.setdefault((member.source, member.name), build_node(member))
+    return [*nodes_by_key.values()]
 
 
 def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
@@ -549,17 +563,22 @@ def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
 def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
     """Yield a line if the requested path has more or fewer parts than the paths of its routes."""
     request = parse_request(written)
-    shown = [name.removeprefix(ROUTE) for name in routes]
-    depths = {format_path_template(name.partition(" ")[2]).count("/") for name in shown}
+    route_names = [name.removeprefix(ROUTE) for name in routes]
+    depths = {format_path_template(name.partition(" ")[2]).count("/") for name in route_names}
     if request and format_path_template(request[1]).count("/") not in depths:
-        yield f"{to_one_line(written)} is taken for {', '.join(shown)}: the server may add a prefix"
+        taken_for = ", ".join(route_names)
+        yield f"{to_one_line(written)} is taken for {taken_for}: the server may add a prefix"
 
 
 def _iter_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
     """Yield a line for each route, because the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         keys = (name, "routes_to"), (name, "calls")
-        runs = [one.target for one in walk.relations if (one.source, one.kind) in keys]
+        runs = [
+            relation.target
+            for relation in walk.relations
+            if (relation.source, relation.kind) in keys
+        ]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(format_name, runs))}".rstrip()
 
 

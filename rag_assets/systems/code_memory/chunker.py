@@ -36,7 +36,7 @@ _PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "
 _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
 _DATA = "data"
-_MOST_KEYS = 300
+_MAX_KEYS = 300
 """Number of units above which a structured file counts as data, in any folder."""
 _REST = Definition("rest")
 
@@ -59,13 +59,13 @@ def cut_document(request: ChunkRequest) -> CutText:
 
     reading = read_code(request.parsed.text, request.kind, request.frameworks)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
-    listed = request.path_hint == _BUGS or is_bug_list(request.parsed.text)
-    if request.kind == _MARKDOWN and listed:
+    is_bug_list_text = request.path_hint == _BUGS or is_bug_list(request.parsed.text)
+    if request.kind == _MARKDOWN and is_bug_list_text:
         bugs = replace(reading, units=list_known_bugs(request.parsed.text))
         return CutText(_split_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_split_along_sections(request), facts)
-    if request.path_hint == _DATA or len(reading.units) > _MOST_KEYS:
+    if request.path_hint == _DATA or len(reading.units) > _MAX_KEYS:
         joined = (
             replace(unit, alone=False) if unit.role == "key" else unit for unit in reading.units
         )
@@ -129,33 +129,39 @@ def _join_small_ranges(
 
 
 def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
-    found = reading.units
-    if not found:
+    units = reading.units
+    if not units:
         return []
     blocks = tuple(
-        Block("code", unit.start, unit.end, (unit.symbol,) if unit.symbol else ()) for unit in found
+        Block("code", unit.start, unit.end, (unit.symbol,) if unit.symbol else ()) for unit in units
     )
     longest = 3 * request.limit // 4
     grammar = CutRules(
-        TOKENS, longest, longest // 2, find_sentence_cuts, _build_statement_cuts(found)
+        TOKENS, longest, longest // 2, find_sentence_cuts, _build_statement_cuts(units)
     )
-    grouping = partial(_group_units, found=found, minimum=request.minimum, limit=request.limit)
+    grouping = partial(
+        _group_units, definition_units=units, minimum=request.minimum, limit=request.limit
+    )
     parsed = replace(request.parsed, blocks=blocks)
     # The continuation of a unit has its signature among the headings.
     limits = Limits(request.limit, overlap=0, with_context=False)
     passages = pack(parsed, grammar, limits, grouping)
-    names = _DefinitionFinder(request.parsed.text, found)
+    names = _DefinitionFinder(request.parsed.text, units)
     return [names.add_definition(passage) for passage in passages]
 
 
 def _group_units(
-    regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
+    regions: Sequence[Region],
+    units: Units,
+    definition_units: Sequence[Unit],
+    minimum: int,
+    limit: int,
 ) -> Iterator[tuple[int, int]]:
     """Yield ranges of the packer's units to pack separately.
 
     Each unit marked as alone is a range; units between them are joined up to the minimum.
     """
-    alone = {unit.start for unit in found if unit.alone}
+    alone = {unit.start for unit in definition_units if unit.alone}
     run: list[int] = []
     for index, region in enumerate(regions):
         first, after = units.first[index], units.first[index + 1]
@@ -170,9 +176,9 @@ def _group_units(
         yield from _join_small_ranges([*run, units.first[len(regions)]], units, minimum, limit)
 
 
-def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
+def _build_statement_cuts(units: Sequence[Unit]) -> Cuts:
     """Return a function that yields the offsets to cut at; ends of statements rank first."""
-    ends = sorted({at for unit in found for at in unit.cuts})
+    ends = sorted({at for unit in units for at in unit.cuts})
 
     def iter_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         before = start
@@ -188,9 +194,9 @@ def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
 class _DefinitionFinder:
     """A finder of the definition that a passage belongs to."""
 
-    def __init__(self, text: str, found: Sequence[Unit]) -> None:
-        self._text, self._found = text, found
-        self._starts = [unit.start for unit in found]
+    def __init__(self, text: str, units: Sequence[Unit]) -> None:
+        self._text, self._found = text, units
+        self._starts = [unit.start for unit in units]
 
     def add_definition(self, passage: Passage) -> Passage:
         """Return the passage with its definition; a continuation also gets the signature."""

@@ -60,14 +60,16 @@ def show_relations(
 def show_symbols(session: Session, tenant: str, name: str, output: Output) -> None:
     """Print the definitions with a name."""
     session.require_trusted_grants(output.caller.principals)
-    found = Walker(session.catalog).find_definitions(tenant, output.caller, name=name)
+    definitions = Walker(session.catalog).find_definitions(tenant, output.caller, name=name)
     if output.as_json:
-        print_json({"symbols": found})
+        print_json({"symbols": definitions})
         return
-    if not found:
+    if not definitions:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    rows = [(n.name, n.source_type, f"{n.uri}:{n.line_start}" if n.uri else "") for n in found]
+    rows = [
+        (n.name, n.source_type, f"{n.uri}:{n.line_start}" if n.uri else "") for n in definitions
+    ]
     print_table(["symbol", "type", "place"], rows)
 
 
@@ -104,8 +106,8 @@ def print_hits(
         query=question, source_types=source_types, filters=filters, caller=output.caller
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
-        found = retriever.search(tenant, request)
-    _print_text(about.list_hits(found, question), output)
+        answer = retriever.search(tenant, request)
+    _print_text(about.list_hits(answer, question), output)
 
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
@@ -126,17 +128,19 @@ def _print_text(text: str, output: Output) -> None:
 def install_hook(session: Session, tenant: str, repository: Path, *, as_json: bool) -> None:
     """Install a tenant's hooks in a repository that one of its sources reads."""
     record = session.catalog.tenants.get(tenant)
-    wanted = repository.expanduser().resolve()
+    repository_root = repository.expanduser().resolve()
     sources = Tenant.from_config(record.config).sources
     folders = (source.root for source in sources if isinstance(source, GitConfig))
     roots = {(session.settings.home / folder).resolve() for folder in folders}
-    if wanted not in roots:
+    if repository_root not in roots:
         known = ", ".join(sorted(map(str, roots))) or "none"
         raise ConfigurationError(
-            f"tenant {tenant!r} has no source of type git with the root {str(wanted)!r}",
+            f"tenant {tenant!r} has no source of type git with the root {str(repository_root)!r}",
             hint=f"choose one of its repositories ({known}), or add this repository as a source",
         )
-    _show_hooks(install_hooks(session.settings.local, tenant, wanted), "installed", as_json=as_json)
+    _show_hooks(
+        install_hooks(session.settings.local, tenant, repository_root), "installed", as_json=as_json
+    )
 
 
 def remove_hook(tenant: str, repository: Path, *, as_json: bool) -> None:
@@ -145,14 +149,14 @@ def remove_hook(tenant: str, repository: Path, *, as_json: bool) -> None:
     _show_hooks(remove_hooks(tenant, repository), "removed", as_json=as_json)
 
 
-def _show_hooks(changed: ChangedHooks, what: str, *, as_json: bool) -> None:
+def _show_hooks(changed: ChangedHooks, action: str, *, as_json: bool) -> None:
     if as_json:
         shown = {"folder": str(changed.folder), "hooks": changed.hooks, "kept": changed.kept}
         print_json(shown)
         return
     if not changed.hooks:
-        say(f"No hook in {changed.folder} had to be {what}.")
+        say(f"No hook in {changed.folder} had to be {action}.")
         return
-    say(f"{what.capitalize()} in {changed.folder}: {', '.join(changed.hooks)}.")
+    say(f"{action.capitalize()} in {changed.folder}: {', '.join(changed.hooks)}.")
     for name in changed.kept:
         say(f"The former {name} was kept next to the new hook, which runs it.")

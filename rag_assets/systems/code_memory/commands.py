@@ -163,7 +163,7 @@ def touches(
     """Show who uses a table, a definition, or the definitions of a file."""
     symbol = name or symbol
     if not (table or symbol or path):
-        raise typer.BadParameter("name a definition or a file, or set --table or --path")
+        raise typer.BadParameter("give the name of a definition or file, or set --table or --path")
     output.print_answer(
         tenant, lambda about: about.what_touches(table=table, symbol=symbol, path=path)
     )
@@ -181,7 +181,7 @@ def impact(
     """Show everything that depends on definitions or files, step by step."""
     symbols = [*(names or ()), *(symbol or ())]
     if not (symbols or path):
-        raise typer.BadParameter("name definitions or files, or set --path")
+        raise typer.BadParameter("give names of definitions or files, or set --path")
     output.print_answer(tenant, lambda about: about.impact_of(symbols=symbols, paths=path or ()))
 
 
@@ -200,7 +200,7 @@ def show_tests(
     """Show the tests of definitions, files or a route, and how each reaches it."""
     symbols = [*(names or ()), *(symbol or ())]
     if not (symbols or path or route):
-        raise typer.BadParameter("name definitions or files, or set --route or --path")
+        raise typer.BadParameter("give names of definitions or files, or set --route or --path")
     output.print_answer(
         tenant, lambda about: about.tests_of(symbols=symbols, paths=path or (), route=route)
     )
@@ -218,7 +218,7 @@ def history(
     """Show the commits, and agents' runs, that changed a definition or a file."""
     symbol = name or symbol
     if not (symbol or path):
-        raise typer.BadParameter("name a definition or a file, or set --path")
+        raise typer.BadParameter("give the name of a definition or file, or set --path")
     output.print_answer(tenant, lambda about: about.history_of(symbol=symbol, path=path))
 
 

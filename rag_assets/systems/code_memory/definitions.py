@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.derived.model import INDEXES
 from rag_assets.systems.code_memory.pipeline.fact_store import RelationDrift, compare_relations
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 
-_MOST_LINES = 50
+_MAX_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
 
 _RELATIONS = describe_asset(
@@ -53,12 +53,14 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     code = get_code_catalog(ctx.catalog)
     every = code.relation_rows.count_relations(ctx.ref.id, serving.number)
     # Edges to other packages lead to no definition, and are never shown.
-    counts = [one for one in every if one[0] != ELSEWHERE]
+    counts = [row for row in every if row[0] != ELSEWHERE]
     total = sum(edges for _, edges, _ in counts)
-    resolved = sum(one for *_, one in counts)
-    rows = [(kind, edges, round(one / edges, 4)) for kind, edges, one in counts]
+    resolved = sum(resolved_edges for *_, resolved_edges in counts)
+    rows = [
+        (kind, edges, round(resolved_edges / edges, 4)) for kind, edges, resolved_edges in counts
+    ]
     unresolved = code.derivations.list_unresolved(ctx.ref.id)
-    statements = [one for found in unresolved.values() for one in found]
+    statements = [statement for of_source in unresolved.values() for statement in of_source]
     lines = [statement.description for statement in statements if statement.about != INDEXES]
     indexes = [statement.description for statement in statements if statement.about == INDEXES]
     return relations.materialization(
@@ -77,9 +79,9 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
 
 
 def _format_list(lines: list[str]) -> str:
-    shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MOST_LINES]]
-    more = len(lines) - _MOST_LINES
-    return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])
+    items = [f"- `{line.replace('`', '')}`" for line in lines[:_MAX_LINES]]
+    more = len(lines) - _MAX_LINES
+    return "\n".join([*items, *([f"- and {more:,} more"] if more > 0 else [])])
 
 
 def build_verdict(
@@ -102,8 +104,8 @@ def build_verdict(
         offenders.append((fault, drift.orphans))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
-        passed=drift.none,
-        description=_describe_drift(drift, writer_at_work=writer_at_work),
+        passed=drift.is_empty,
+        description=_describe_drift(drift, is_writer_at_work=writer_at_work),
         compared=(
             Compared("texts whose recorded relations differ", 0, len(drift.altered)),
             Compared("texts that no build contains", 0, drift.orphans),
@@ -131,25 +133,25 @@ def build_verdict(
 def relations_check(context: CheckContext) -> Verdict:
     """Compare relations with the facts in the lake; check differences again while no run writes."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
-    if not drift.none:
+    if not drift.is_empty:
         with context.exclude_writers("comparing relations") as tenant:
             if tenant is not None:
                 drift = compare_relations(tenant, context.share)
         other_writer = tenant is None and context.has_other_writer()
     documents, ref = context.tenant.catalog.documents, context.tenant.ref
-    found = documents.find(ref.id, [*drift.altered]) if drift.altered else []
-    uris = {document.document_id: document.uri for document in found}
+    documents_by_id = documents.find(ref.id, [*drift.altered]) if drift.altered else []
+    uris = {document.document_id: document.uri for document in documents_by_id}
     return build_verdict(drift, uris, writer_at_work=other_writer)
 
 
-def _describe_drift(drift: RelationDrift, *, writer_at_work: bool) -> str:
-    if drift.none and not drift.compared:
+def _describe_drift(drift: RelationDrift, *, is_writer_at_work: bool) -> str:
+    if drift.is_empty and not drift.compared:
         return "no source code is indexed"
-    if drift.none:
+    if drift.is_empty:
         return (
             f"the relations of {format_count(drift.compared, 'text')} match the facts in the lake"
         )
-    if writer_at_work:
+    if is_writer_at_work:
         advice = "a run is writing for this tenant: run the check again after that run has ended"
     else:
         advice = "run `rag-assets sync TENANT --repair` to record them again; it embeds nothing"

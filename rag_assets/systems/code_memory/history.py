@@ -34,14 +34,14 @@ Lines: TypeAlias = tuple[int, int]
 
 _SECONDS: Final = 3.0
 """Processor time after which a walk ends, in seconds."""
-_MOST_LISTED: Final = 20
+_MAX_LISTED_COMMITS: Final = 20
 """Maximum number of commits listed for one file or definition."""
-_MOST_COMMITS: Final = 50_000
-_MOST_PARENTS: Final = 100
+_MAX_COMMITS: Final = 50_000
+_MAX_PARENTS: Final = 100
 """Maximum parents of a merge that are read, because time is checked only between commits."""
-_LARGEST_COMPARED_BYTES: Final = 2 << 20
-"""Size in bytes above which files are compared as a whole instead of line by line."""
-_LONGEST_SUBJECT: Final = 200
+_MAX_COMPARED_BYTES: Final = 2 << 20
+"""Maximum size of files that are compared line by line; larger ones are compared as a whole."""
+_MAX_SUBJECT_CHARACTERS: Final = 200
 _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
 
@@ -95,19 +95,19 @@ def describe_history(
             yield "  its source is not a Git repository"
             return
         repository, commit = source.open_commit()
-        found = History((), 0, "nothing is committed yet")
+        history = History((), 0, "nothing is committed yet")
         if commit is not None:
-            found = HistoryWalk(repository, path).follow(commit, lines)
+            history = HistoryWalk(repository, path).follow(commit, lines)
         differs = repository.describe(commit, [path]).differing
     except (RagAssetsError, OSError):  # The error message contains folders of this machine.
         yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
         return
     masker = get_masker(settings.local)
-    for change in found.changes:
-        shown = masker.text(f"{change.subject}  ({change.author})")
-        yield f"  {change.date}  {change.id[:9]}  {shown}"
-    looked_at = format_count(found.looked_at, "commit")
-    yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
+    for change in history.changes:
+        shown_subject = masker.text(f"{change.subject}  ({change.author})")
+        yield f"  {change.date}  {change.id[:9]}  {shown_subject}"
+    looked_at = format_count(history.looked_at, "commit")
+    yield f"  {looked_at} looked at, {history.incomplete or 'back to the first with this path'}"
     if differs:
         yield "  the file has changes that are not committed: its lines may have moved"
 
@@ -129,7 +129,9 @@ class HistoryWalk:
         self._seen: set[str] = set()
         self._cut_off = ""
 
-    def follow(self, commit: str, lines: Lines | None = None, most: int = _MOST_LISTED) -> History:
+    def follow(
+        self, commit: str, lines: Lines | None = None, most: int = _MAX_LISTED_COMMITS
+    ) -> History:
         """Return the latest `most` commits that changed the file.
 
         Args:
@@ -146,12 +148,12 @@ class HistoryWalk:
         while self._waiting:
             if len(changes) == most:
                 return History(changes, looked_at, f"only the last {most} are listed")
-            if thread_time() > last or looked_at == _MOST_COMMITS:
+            if thread_time() > last or looked_at == _MAX_COMMITS:
                 oldest = self._waiting[0][2].date
                 return History(changes, looked_at, f"commits before {oldest} were not looked at")
-            _, _, current, blob, wanted = heappop(self._waiting)
+            _, _, current, blob, wanted_lines = heappop(self._waiting)
             looked_at += 1
-            if self._has_changed(current, blob, wanted):
+            if self._has_changed(current, blob, wanted_lines):
                 changes.append(current)
         return History(changes, looked_at, self._cut_off)
 
@@ -184,9 +186,9 @@ class HistoryWalk:
             heappush(self._waiting, (-commit.time, len(self._seen), commit, blob, lines))
 
     def _iter_parents(self, commit: Commit) -> Iterator[Commit]:
-        if len(commit.parents) > _MOST_PARENTS:
-            self._cut_off = f"{commit.id[:9]} has more than {_MOST_PARENTS} parents"
-        for id_ in commit.parents[:_MOST_PARENTS]:
+        if len(commit.parents) > _MAX_PARENTS:
+            self._cut_off = f"{commit.id[:9]} has more than {_MAX_PARENTS} parents"
+        for id_ in commit.parents[:_MAX_PARENTS]:
             try:
                 yield self._read_commit(id_)
             except ListingFailed:  # The history of a shallow clone ends here.
@@ -204,7 +206,7 @@ class HistoryWalk:
         import pygit2
 
         objects = self._repository.objects
-        if any(objects.read_size(one, "blob") > _LARGEST_COMPARED_BYTES for one in (former, blob)):
+        if any(objects.read_size(oid, "blob") > _MAX_COMPARED_BYTES for oid in (former, blob)):
             return None
         old, new = objects.read(former, "blob"), objects.read(blob, "blob")
         heuristic = pygit2.enums.DiffOption.INDENT_HEURISTIC
@@ -254,10 +256,10 @@ def _parse_commit(id_: str, content: bytes) -> Commit:
     return Commit(
         id_,
         _decode_text(values.get(b"tree", [b""])[0], "ascii"),
-        tuple(_decode_text(one, "ascii") for one in values.get(b"parent", ())),
+        tuple(_decode_text(parent, "ascii") for parent in values.get(b"parent", ())),
         author[1] if author else "unknown",
         int(committer[2]) if committer else 0,
-        subject[:_LONGEST_SUBJECT],
+        subject[:_MAX_SUBJECT_CHARACTERS],
     )
 
 

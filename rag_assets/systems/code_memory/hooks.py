@@ -42,7 +42,7 @@ def build_hook_block(tenant: str, path: str) -> str:
     """Return the block that reports changes for one tenant by creating a file at a path."""
     quoted = shlex.quote(path)
     # `true` is not a special builtin, so the script continues if the file cannot be created. The
-    # test prevents that a named pipe at that path blocks the script.
+    # test prevents a named pipe at that path from blocking the script.
     return (
         f"# >>> rag-assets {tenant}\n"
         f"test -p {quoted} || true 2>/dev/null >|{quoted} || true\n"
@@ -58,11 +58,11 @@ def can_contain_blocks(content: bytes) -> bool:
     return not first.startswith(b"#!") or _SHELLS.fullmatch(first.rstrip()) is not None
 
 
-def build_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block; the hook runs the former hook `kept` last, if any."""
+def build_hook(block: str, kept_name: str | None) -> bytes:
+    """Return a new hook with one block; the hook runs the former hook `kept_name` last, if any."""
     hook = _SHELL + _OURS + block
-    if kept:
-        path = '"${0%/*}"/' + shlex.quote(kept)
+    if kept_name:
+        path = '"${0%/*}"/' + shlex.quote(kept_name)
         hook += f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
     return hook.encode()
 
@@ -91,7 +91,7 @@ def has_our_header(content: bytes) -> bool:
     return content.startswith((_SHELL + _OURS).encode())
 
 
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 _HOOKS_PATH: Final = "core.hookspath"
 
 
@@ -124,7 +124,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
     block = build_hook_block(tenant, str((reports_folder / tenant).absolute()))
     folder = find_hooks_folder(repository)
     folder.mkdir(parents=True, exist_ok=True)
-    changed, kept = [], []
+    changed, kept_names = [], []
     for name in NAMES:
         hook = folder / name
         content = _read_hook(hook)
@@ -145,9 +145,9 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
                 )
             hook.rename(before)
             _write_hook(hook, build_hook(block, before.name))
-            kept.append(name)
+            kept_names.append(name)
         changed.append(name)
-    return ChangedHooks(folder, tuple(changed), tuple(kept))
+    return ChangedHooks(folder, tuple(changed), tuple(kept_names))
 
 
 def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
@@ -189,23 +189,30 @@ def find_hooks_folder(repository: Path) -> Path:
     """
     folders = locate_repository(repository.expanduser().resolve())
     inside: tuple[Path, ...] = (folders.common, folders.own)
-    named = _read_repository_hooks_path(folders)
-    if named is None and (named := _read_user_hooks_path()) is not None:
-        inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
-    found = folders.root / Path(named).expanduser() if named else folders.common / "hooks"
-    if found.exists() and not found.is_dir():
+    configured_path = _read_repository_hooks_path(folders)
+    if configured_path is None and (configured_path := _read_user_hooks_path()) is not None:
+        inside = (
+            (Path("/"),) if Path(configured_path).expanduser().is_absolute() else (folders.root,)
+        )
+    hooks_folder = (
+        folders.root / Path(configured_path).expanduser()
+        if configured_path
+        else folders.common / "hooks"
+    )
+    if hooks_folder.exists() and not hooks_folder.is_dir():
         raise ConfigurationError(
-            f"git hooks are switched off: core.hooksPath is {named!r}, which is not a folder",
+            f"git hooks are switched off: core.hooksPath is {configured_path!r}, which is not a"
+            " folder",
             hint="set core.hooksPath to a folder, or run `git config --unset core.hooksPath`",
         )
-    real = found.resolve()
+    real = hooks_folder.resolve()
     if not any(real.is_relative_to(folder.resolve()) for folder in inside):
         raise ConfigurationError(
             f"core.hooksPath of the repository leads to {str(real)!r}, outside of its .git folder",
             hint="run `git config --unset core.hooksPath` in the repository, or set"
             " core.hooksPath in your own ~/.gitconfig",
         )
-    return found
+    return hooks_folder
 
 
 def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
@@ -221,13 +228,13 @@ def _read_user_hooks_path() -> str | None:
     home = Path.home()
     configuration = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     paths = home / ".gitconfig", configuration / "git" / "config", Path("/etc/gitconfig")
-    found = (_read_settings(path).get(_HOOKS_PATH) for path in paths)
-    return next(filter(None, found), None)
+    hooks_paths = (_read_settings(path).get(_HOOKS_PATH) for path in paths)
+    return next(filter(None, hooks_paths), None)
 
 
 def _read_settings(path: Path) -> dict[str, str]:
     try:
-        return parse_configuration(path.read_bytes()[:_MOST_BYTES])
+        return parse_configuration(path.read_bytes()[:_MAX_BYTES])
     except OSError:
         return {}
 
@@ -238,13 +245,13 @@ def _read_hook(hook: Path) -> bytes | None:
         if not hook.is_file():
             return b"\0" if hook.is_symlink() else None
         with hook.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(
             f"the hook {str(hook)!r} cannot be read: {error.strerror}",
             hint="run the command as the owner of the hook",
         ) from None
-    return content if len(content) <= _MOST_BYTES else b"\0"
+    return content if len(content) <= _MAX_BYTES else b"\0"
 
 
 def _write_hook(hook: Path, content: bytes) -> None:

@@ -21,14 +21,14 @@ _REQUIREMENT: Final = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[\w.-]{0,200}[A-Za-z0-9])?)[ \t]*+(?:\[[^\]\n]{0,400}\])?[ \t]*+"
     r"(?P<constraint>\(?(?:===|[<>=!~]=?)[^;#\n]{0,400}|@[^;\n]{0,2000})?[ \t]*+(?:[;#\\]|--|\r?$)"
 )
-_IN_TABLE: Final = 2
+_TABLE_KEY_PARTS: Final = 2
 """Length of a key's path if the key is in a top-level table."""
 
 
 def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     """Yield the facts in the entries of a manifest; yield nothing for any other file."""
-    made = _OF_FORMAT.get(language)
-    return iter(()) if made is None else made(entries)
+    iter_facts = _FORMAT_READERS.get(language)
+    return iter(()) if iter_facts is None else iter_facts(entries)
 
 
 def _build_dependency(place: SettingsEntry | re.Match[str], package: str) -> Fact:
@@ -47,7 +47,7 @@ _NPM: Final = frozenset(
 def _iter_json_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
-        if len(path) != _IN_TABLE or value is None or path[1] == ITEM:
+        if len(path) != _TABLE_KEY_PARTS or value is None or path[1] == ITEM:
             continue
         if path[0] in _COMPOSER and _COMPOSER_PACKAGE.match(path[1]):
             values = {"package": path[1], "constraint": value}
@@ -71,7 +71,7 @@ _LISTS_BY_GROUP: Final = frozenset(
 
 
 def _iter_toml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
-    names = {one.path[:-1]: one.value for one in entries if one.path[-1] == "package"}
+    names = {entry.path[:-1]: entry.value for entry in entries if entry.path[-1] == "package"}
     seen: set[Path] = set()
     for entry in entries:
         path, above = entry.path, entry.path[:-1]
@@ -109,7 +109,7 @@ def _iter_yaml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries if tops & {"environment", "channels"} else ():
         path = entry.path
         if "environment" in tops:
-            if len(path) == _IN_TABLE and path[0] in _PUB and path[1] != ITEM:
+            if len(path) == _TABLE_KEY_PARTS and path[0] in _PUB and path[1] != ITEM:
                 yield _build_dependency(entry, path[1])
         elif path == ("dependencies", ITEM) and entry.value:
             yield _build_dependency(entry, entry.value.partition("=")[0].strip())
@@ -126,11 +126,11 @@ def _iter_ini_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
         is_list = base[:1] == ("options.extras_require",) or (
             base[:1] == ("options",) and base[-1] in _CFG
         )
-        if is_list and len(base) == _IN_TABLE:
+        if is_list and len(base) == _TABLE_KEY_PARTS:
             yield from _iter_requirements([entry])
 
 
-_OF_FORMAT: Final[Mapping[str, Callable[[Sequence[SettingsEntry]], Iterator[Fact]]]] = {
+_FORMAT_READERS: Final[Mapping[str, Callable[[Sequence[SettingsEntry]], Iterator[Fact]]]] = {
     "ini": _iter_ini_facts,
     "json": _iter_json_facts,
     "toml": _iter_toml_facts,
@@ -172,8 +172,8 @@ _INCLUDE: Final = ("-", "#", "git+", "http:", "https:", ".", "/")
 def _iter_line_facts(text: str, pattern: re.Pattern[str]) -> Iterator[Fact]:
     """Yield the dependencies in the lines that match a pattern; its group `name` is the package."""
     for start, end, line in _iter_trimmed_lines(text):
-        if found := pattern.match(line):
-            yield Fact("depends_on", start, end, "", {"package": found["name"]})
+        if match := pattern.match(line):
+            yield Fact("depends_on", start, end, "", {"package": match["name"]})
 
 
 def _iter_trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
@@ -191,29 +191,29 @@ def _iter_go_module_facts(text: str) -> Iterator[Fact]:
     for start, end, line in _iter_trimmed_lines(text):
         if line.endswith("(") or line == ")":
             block = line.rstrip("( \t") if line != ")" else ""
-        elif "require" in {block, line[:7]} and (found := _GO_LINE.match(line)):
-            yield Fact("depends_on", start, end, "", {"package": found["name"]})
+        elif "require" in {block, line[:7]} and (match := _GO_LINE.match(line)):
+            yield Fact("depends_on", start, end, "", {"package": match["name"]})
 
 
 def iter_swift_facts(text: str) -> Iterator[Fact]:
     """Yield the packages that Package.swift depends on, and the products it uses from them."""
     for pattern in (_SWIFT, _PRODUCT):
-        yield from (_build_dependency(found, found["name"]) for found in pattern.finditer(text))
+        yield from (_build_dependency(match, match["name"]) for match in pattern.finditer(text))
 
 
 def _iter_xml_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in pom.xml, a .NET project file or packages.config."""
-    for found in _PROJECT.finditer(text):
-        matches = _ATTRIBUTE.finditer(found["attributes"])
+    for element in _PROJECT.finditer(text):
+        matches = _ATTRIBUTE.finditer(element["attributes"])
         attributes = {match["name"].lower(): match["value"] for match in matches}
         if package := attributes.get("include") or attributes.get("id"):
-            yield _build_dependency(found, package)
-    for found in _POM.finditer(text):
+            yield _build_dependency(element, package)
+    for element in _POM.finditer(text):
         tags: dict[str, str] = {}
-        for tag in _TAG.finditer(found["inner"]):
+        for tag in _TAG.finditer(element["inner"]):
             tags.setdefault(tag["name"], tag["value"])
         if len(tags) == len({"groupId", "artifactId"}):
-            yield _build_dependency(found, f"{tags['groupId']}:{tags['artifactId']}")
+            yield _build_dependency(element, f"{tags['groupId']}:{tags['artifactId']}")
 
 
 def _iter_plain_facts(text: str) -> Iterator[Fact]:
@@ -223,9 +223,13 @@ def _iter_plain_facts(text: str) -> Iterator[Fact]:
     ]
     if lines and lines[0].startswith("module "):
         return _iter_go_module_facts(text)
-    named = [line for line in lines if not line.startswith(("-", "git+", ".", "http"))]
-    found = [one for line in named if (one := _REQUIREMENT.match(line))]
-    if len(found) == len(named) and any(one["constraint"] for one in found):
+    requirement_lines = [line for line in lines if not line.startswith(("-", "git+", ".", "http"))]
+    requirements = [
+        requirement for line in requirement_lines if (requirement := _REQUIREMENT.match(line))
+    ]
+    if len(requirements) == len(requirement_lines) and any(
+        requirement["constraint"] for requirement in requirements
+    ):
         return (
             Fact("depends_on", start, end, "", {"package": required["name"]})
             for start, end, line in _iter_trimmed_lines(text)

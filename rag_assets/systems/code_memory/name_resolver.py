@@ -36,14 +36,14 @@ from rag_assets.systems.code_memory.symbols.names import (
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
 
-MOST_MEANT: Final = 5
+MAX_MEANINGS: Final = 5
 """Maximum number of definitions that are found by the last part of their names."""
 
-_MOST_NAMED: Final = 3
-_MOST_BASES: Final = 6
+_MAX_LISTED_LANGUAGES: Final = 3
+_MAX_BASES: Final = 6
 """Maximum number of steps from a class to a base class that defines a member."""
 _FILE_TYPES: Final = (*SOURCE_TYPES, "file")
-_LOOKED_AT: Final = 500
+_MAX_SIMILAR: Final = 500
 _ANY: Final = "route:ANY "
 """Start of the names of routes for all methods."""
 _INTERPRETED: Final = frozenset({"php", "python"})
@@ -76,11 +76,11 @@ class NameResolver:
         of_any_method = [path, *iter_route_spellings(path)] if method else []
         for ends, start in ((spelled, ""), (of_any_method, _ANY), (iter_route_endings(name), "")):
             for end in ends:
-                routes = (one for one in self._find_exact(end) if one.source_type == "route")
-                if found := [node for node in routes if node.name.startswith(start)]:
-                    return _sort_routes(found)
-        described = [node for one in spelled for node in self._find_exact(one)]
-        return _sort_routes(one for one in described if one.source_type == "api_endpoint")
+                routes = (node for node in self._find_exact(end) if node.source_type == "route")
+                if matching := [node for node in routes if node.name.startswith(start)]:
+                    return _sort_routes(matching)
+        described = [node for spelling in spelled for node in self._find_exact(spelling)]
+        return _sort_routes(node for node in described if node.source_type == "api_endpoint")
 
     def _find_by_controller(self, name: str) -> list[Node]:
         names = {node.name for node in self.find_definitions(name)}
@@ -88,13 +88,13 @@ class NameResolver:
         nodes = (node for name in names for node in self._find_exact(name))
         methods = self._list_names_in(sorted({node.uri for node in nodes if node.uri}))
         edges = self.view.find_edges_of_names(sorted(names.union(methods)), "in").edges
-        found = [
+        controllers = [
             edge.stated_of
             for edge in edges
             if edge.kind == "routes_to"
             and (edge.target in names or edge.target.startswith(members))
         ]
-        routes = self.view.find_by_qualified_names([*dict.fromkeys(found)])
+        routes = self.view.find_by_qualified_names([*dict.fromkeys(controllers)])
         return _sort_routes(map(build_node, routes))
 
     def find_definitions(self, name: str) -> list[Node]:
@@ -112,7 +112,7 @@ class NameResolver:
         """Return the names of the nodes from which a walk for this name starts.
 
         Args:
-            with_external: whether the name may also be that of an environment variable or package.
+            with_external: whether the name may also mean an environment variable or a package.
         """
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]
@@ -124,17 +124,19 @@ class NameResolver:
 
     def _find_external_names(self, name: str) -> list[str]:
         """Return the environment variable and the package with this name that some file uses."""
-        named = [ENV + name, PACKAGE + name]
-        known = {node.name for one in named for node in self._find_exact(one)}
-        known.update(edge.target for edge in self.view.find_edges_of_names(named, "in").edges)
-        return [one for one in named if one in known]
+        external_names = [ENV + name, PACKAGE + name]
+        known = {node.name for external in external_names for node in self._find_exact(external)}
+        known.update(
+            edge.target for edge in self.view.find_edges_of_names(external_names, "in").edges
+        )
+        return [external for external in external_names if external in known]
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
         spelled = list_table_spellings(name)
         for spelling in spelled:
-            if found := self._list_tables(spelling):
-                return found
+            if tables := self._list_tables(spelling):
+                return tables
         models = [node.name for name in spelled for node in self._find_exact(name)]
         edges = self.view.find_edges_of_names(models, "out").edges if models else []
         mapped = [edge.target for edge in edges if edge.kind == "maps_to"]
@@ -145,14 +147,14 @@ class NameResolver:
         """Return the URIs of the files that a path may refer to; empty if there is no such file."""
         spelled = list_path_spellings(path)
         for spelling in spelled:
-            if found := self._find_exact_path(spelling):
-                return found
+            if uris := self._find_exact_path(spelling):
+                return uris
         end = f"/{spelled[-1].lower()}" if spelled else ""
-        found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
+        uris = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
         # A path may start with the checkout's folder, as absolute paths do.
         within = list_path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
         shorter = (spelling for spelling in within if "/" in spelling)
-        return found or next(filter(None, map(self._find_exact_path, shorter)), [])
+        return uris or next(filter(None, map(self._find_exact_path, shorter)), [])
 
     def explain_shorter_path(self, path: str) -> list[str]:
         """Return a line that names the file if only the end of a path matches it; else []."""
@@ -161,7 +163,7 @@ class NameResolver:
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
         if not uris or any(f"/{uri.lower()}".endswith(end) for uri in uris):
             return []
-        return [f"{to_one_line(path)} is taken for {', '.join(uris[:_MOST_NAMED])}"]
+        return [f"{to_one_line(path)} is taken for {', '.join(uris[:_MAX_LISTED_LANGUAGES])}"]
 
     def list_files_below(self, path: str) -> list[str]:
         """Return the URIs of the files in a folder."""
@@ -181,14 +183,16 @@ class NameResolver:
         by_name = load_tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
-            f"{depth}: {', '.join(sorted(languages, key=lambda one: (-counts[one], one)))}"
+            f"{depth}: {', '.join(sorted(languages, key=lambda name: (-counts[name], name)))}"
             for depth, languages in (
                 ("read for uses", counts.keys() & READ_FOR_USE),
                 ("read for uses by name", counts.keys() & by_name),
             )
             if languages
         ]
-        files = ", ".join(f"{format_count(counts[one], 'file')} in {one}" for one in rest)
+        files = ", ".join(
+            f"{format_count(counts[language], 'file')} in {language}" for language in rest
+        )
         if files:
             parts.append(f"read for names only: {files}")
         if unread:
@@ -198,8 +202,14 @@ class NameResolver:
     def describe_unread_routes(self) -> list[str]:
         """Return notes on routes that are not known because no rules read them."""
         frameworks = load_all_frameworks(self.tenant.own_frameworks_json)
-        reading = (one for one in frameworks if one.routes or one.pages or one.resources)
-        read = {language for one in reading for language in one.languages} | _INTERPRETED
+        reading = (
+            framework
+            for framework in frameworks
+            if framework.routes or framework.pages or framework.resources
+        )
+        read = {
+            language for framework in reading for language in framework.languages
+        } | _INTERPRETED
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
         unread = sorted((counts.keys() & load_tag_languages().keys()) - read)
         notes = [f"routes are not read from files in {', '.join(unread)}"] if unread else []
@@ -216,40 +226,52 @@ class NameResolver:
 
     def _list_tables(self, name: str) -> list[str]:
         nodes = self._find_exact(TABLE + name)
-        if found := [node.name for node in nodes if node.source_type == "table"]:
-            return [*dict.fromkeys(found)]
+        if tables := [node.name for node in nodes if node.source_type == "table"]:
+            return [*dict.fromkeys(tables)]
         return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
     def _list_names_in(self, uris: Sequence[str]) -> list[str]:
-        return [one.name for one in self.view.list_definitions(uris)]
+        return [definition.name for definition in self.view.list_definitions(uris)]
 
     def _find_inherited(self, name: str) -> list[Node]:
         """Return the inherited member that a name such as `Class::member` refers to."""
         for spelled in list_symbol_spellings(name):
             owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
             classes = {node.name for node in self._find_exact(owner)} if owner else set()
-            for _ in range(_MOST_BASES):
+            for _ in range(_MAX_BASES):
                 if not classes:
                     break
                 edges = self.view.find_edges_of_names(sorted(classes), "out").edges
                 classes = {edge.target for edge in edges if edge.kind == "extends"}
                 members = (self._find_exact(f"{class_}{mark}{last}") for class_ in sorted(classes))
-                if found := [*chain.from_iterable(members)]:
-                    return found
+                if inherited := [*chain.from_iterable(members)]:
+                    return inherited
         return []
 
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
         """Return definitions whose last part is this name, such as methods of any class."""
-        wanted = {name.lower() for name in spelled}
-        like = self.view.find_by_parts(sorted(wanted), _LOOKED_AT) if wanted else []
-        found = [build_node(one) for one in like if _get_last_part(one.name).lower() in wanted]
-        return found[:MOST_MEANT]
+        lowercase_names = {name.lower() for name in spelled}
+        like = (
+            self.view.find_by_parts(sorted(lowercase_names), _MAX_SIMILAR)
+            if lowercase_names
+            else []
+        )
+        nodes = [
+            build_node(definition)
+            for definition in like
+            if _get_last_part(definition.name).lower() in lowercase_names
+        ]
+        return nodes[:MAX_MEANINGS]
 
     @property
     def _uris(self) -> list[str]:
         """Return the URIs of all files of repositories; each access queries all documents."""
-        found = self.view.list_documents([*_FILE_TYPES])
-        return [one.uri for one in found if get_repository_source(one.source) == one.source]
+        documents = self.view.list_documents([*_FILE_TYPES])
+        return [
+            document.uri
+            for document in documents
+            if get_repository_source(document.source) == document.source
+        ]
 
 
 def _get_program_language(uri: str) -> str:

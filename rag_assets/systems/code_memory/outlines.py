@@ -14,15 +14,15 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
+from rag_assets.systems.code_memory.retrieval.uses import MAX_CANDIDATES, Use
 from rag_assets.systems.code_memory.retrieval.walk import WalkResult
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
-MOST_TOKENS: Final = 2_000
-_KEPT_FOR_THE_END: Final = 60
-_EVIDENCE: Final = 120
-_LONGEST_NAME: Final = 300
+MAX_TOKENS: Final = 2_000
+_RESERVED_TOKENS: Final = 60
+_MAX_EVIDENCE_CHARACTERS: Final = 120
+_MAX_NAME_CHARACTERS: Final = 300
 _FILE: Final = "file:"
 _ROUTE: Final = "route:"
 
@@ -30,28 +30,28 @@ _ROUTE: Final = "route:"
 def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     """Return the lines that fit the token limit, the number of omitted lines, and notes."""
     ending = list(notes)
-    room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
-    shown: list[str] = []
-    left = 0
+    room = MAX_TOKENS - _RESERVED_TOKENS - sum(count_text(note) + 1 for note in ending)
+    shown_lines: list[str] = []
+    omitted_lines = 0
     for line in lines:
         safe = escape_imitations(line)
         needed = count_text(safe) + 1
-        if left or needed > room:
-            left += 1
+        if omitted_lines or needed > room:
+            omitted_lines += 1
             continue
-        shown.append(safe)
+        shown_lines.append(safe)
         room -= needed
-    if left:
-        ending.insert(0, f"… and {left:,} more lines: ask for less")
-    return "\n".join([*shown, *ending])
+    if omitted_lines:
+        ending.insert(0, f"… and {omitted_lines:,} more lines: ask for less")
+    return "\n".join([*shown_lines, *ending])
 
 
 def to_one_line(name: str) -> str:
     """Return a name from a repository on one line, shortened and escaped for answers."""
-    return escape_imitations(" ".join(name.split()))[:_LONGEST_NAME]
+    return escape_imitations(" ".join(name.split()))[:_MAX_NAME_CHARACTERS]
 
 
-_MOST_SHOWN_PARTS: Final = 3
+_MAX_SHOWN_PARTS: Final = 3
 _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 
 
@@ -60,16 +60,16 @@ def format_name(name: str) -> str:
     if name.startswith(_FILE):
         return parse_path(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
-    shown = (name.partition("#")[2] or name).removeprefix(_ROUTE)
-    namespaces = shown.split("::")
-    if len(namespaces) > _MOST_SHOWN_PARTS and "\\" not in shown:
+    shown_name = (name.partition("#")[2] or name).removeprefix(_ROUTE)
+    namespaces = shown_name.split("::")
+    if len(namespaces) > _MAX_SHOWN_PARTS and "\\" not in shown_name:
         return "::".join(namespaces[-2:])
-    if not _DOTTED.fullmatch(shown):
-        return shown
-    parts = shown.split(".")
-    kept = parts[-2:] if len(parts) > _MOST_SHOWN_PARTS else parts
-    first_type = next((at for at, part in enumerate(kept) if part[0].isupper()), 0)
-    return ".".join(kept[first_type:])
+    if not _DOTTED.fullmatch(shown_name):
+        return shown_name
+    parts = shown_name.split(".")
+    kept_parts = parts[-2:] if len(parts) > _MAX_SHOWN_PARTS else parts
+    first_type = next((at for at, part in enumerate(kept_parts) if part[0].isupper()), 0)
+    return ".".join(kept_parts[first_type:])
 
 
 _FIRST_IN_TREE: Final = (
@@ -85,7 +85,7 @@ _FIRST_IN_LIST: Final = (
 _FIRST_TYPES: Final = (
     *("route", "test", "api_endpoint", "job", "listener", "event", "controller_method"),
 )
-_MOST_LISTED: Final = 20
+_MAX_LISTED_USES: Final = 20
 """Maximum number of possible uses shown for one definition, and of tests among other users."""
 
 
@@ -115,14 +115,18 @@ class LineFormatter:
             where = self.format_place(node.uri, node.line_start)
             yield f"{node.source_type} {format_name(root)}  {where}".rstrip()
         by_source: dict[str, list[Relation]] = {}
-        for one in walk.relations:
-            by_source.setdefault(one.source, []).append(one)
-        for found in by_source.values():
-            found.sort(
-                key=lambda one: (_get_rank(one.kind, _FIRST_IN_TREE), one.uri, one.line_start)
+        for walked in walk.relations:
+            by_source.setdefault(walked.source, []).append(walked)
+        for relations in by_source.values():
+            relations.sort(
+                key=lambda relation: (
+                    _get_rank(relation.kind, _FIRST_IN_TREE),
+                    relation.uri,
+                    relation.line_start,
+                )
             )
         opened = {root}
-        waiting = [(one, 1) for one in reversed(by_source.get(root, []))]
+        waiting = [(relation, 1) for relation in reversed(by_source.get(root, []))]
         while waiting:
             relation, depth = waiting.pop()
             where = self.format_place(relation.uri, relation.line_start)
@@ -132,56 +136,60 @@ class LineFormatter:
             if relation.target not in opened and not relation.target.startswith(_FILE):
                 opened.add(relation.target)
                 below = by_source.get(relation.target, [])
-                waiting += [(one, depth + 1) for one in reversed(below)]
+                waiting += [(relation, depth + 1) for relation in reversed(below)]
 
     def format_relations(self, relations: Iterable[Relation]) -> Iterator[str]:
         """Yield lines for relations grouped by kind, with source, location and evidence of each."""
         by_kind: dict[str, list[Relation]] = {}
-        for one in relations:
-            by_kind.setdefault(one.kind, []).append(one)
+        for relation in relations:
+            by_kind.setdefault(relation.kind, []).append(relation)
         for kind in sorted(by_kind, key=lambda kind: (_get_rank(kind, _FIRST_IN_LIST), kind)):
             yield f"{kind}:"
-            for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
-                where = self.format_place(one.uri, one.line_start)
-                evidence = one.evidence[:_EVIDENCE]
-                by = f" ({EVIDENCE_NAMES[one.how]})" if one.how in EVIDENCE_NAMES else ""
-                yield f"  {where}  {format_name(one.source)}  {evidence}".rstrip() + by
+            for relation in sorted(
+                by_kind[kind], key=lambda relation: (relation.uri, relation.line_start)
+            ):
+                where = self.format_place(relation.uri, relation.line_start)
+                evidence = relation.evidence[:_MAX_EVIDENCE_CHARACTERS]
+                by = f" ({EVIDENCE_NAMES[relation.how]})" if relation.how in EVIDENCE_NAMES else ""
+                yield f"  {where}  {format_name(relation.source)}  {evidence}".rstrip() + by
 
     def format_possible_uses(self, uses: Sequence[Use]) -> Iterator[str]:
         """Yield lines for possible uses, grouped by the definition that they may refer to."""
         by_target: dict[str, list[Use]] = {}
         for use in uses:
             by_target.setdefault(use.target, []).append(use)
-        for target, found in by_target.items():
-            count = max(one.candidates for one in found)
+        for target, uses_of_target in by_target.items():
+            count = max(use.candidates for use in uses_of_target)
             which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
-            heading = f"possibly {format_name(target)}, {which} ({len(found)})"
-            if count > MOST_CANDIDATES:
+            heading = f"possibly {format_name(target)}, {which} ({len(uses_of_target)})"
+            if count > MAX_CANDIDATES:
                 yield heading
                 continue
             yield f"{heading}:"
-            for one in found[:_MOST_LISTED]:
-                relation = one.relation
-                where = self.format_place(one.uri, one.line)
-                source = "" if one.within is None else f"  {format_name(one.source)}"
+            for possible_use in uses_of_target[:_MAX_LISTED_USES]:
+                relation = possible_use.relation
+                where = self.format_place(possible_use.uri, possible_use.line)
+                source = (
+                    "" if possible_use.within is None else f"  {format_name(possible_use.source)}"
+                )
                 yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
-            if len(found) > _MOST_LISTED:
-                yield f"  … and {len(found) - _MOST_LISTED:,} more"
+            if len(uses_of_target) > _MAX_LISTED_USES:
+                yield f"  … and {len(uses_of_target) - _MAX_LISTED_USES:,} more"
 
     def format_groups(
-        self, found: Sequence[tuple[Node, Sequence[str]]], stated: Sequence[Relation]
+        self, nodes_with_paths: Sequence[tuple[Node, Sequence[str]]], stated: Sequence[Relation]
     ) -> Iterator[str]:
         """Yield nodes grouped by type, entry points first, each with the path of names to it.
 
         Only the first tests are listed, to leave room for other types; `format_tests` lists all.
 
         Args:
-            found: nodes, each with the path of names that leads to it.
-            stated: relations; a node without line numbers is shown with those of its relation.
+            nodes_with_paths: nodes, each with the path of names that leads to it.
+            stated: relations; a node without line numbers is shown with its relation's lines.
         """
         by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
-        defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
-        for node, path in found:
+        defining = {node.uri for node, _ in nodes_with_paths if not node.name.startswith(_FILE)}
+        for node, path in nodes_with_paths:
             if not node.name.startswith(_FILE) or node.uri not in defining:
                 by_type.setdefault(node.source_type, []).append((node, path))
         lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
@@ -192,25 +200,25 @@ class LineFormatter:
         }
         for kind in sorted(by_type, key=lambda kind: (_get_rank(kind, _FIRST_TYPES), kind)):
             yield f"{kind} ({len(by_type[kind])}):"
-            most = _MOST_LISTED if kind == "test" else len(by_type[kind])
+            most = _MAX_LISTED_USES if kind == "test" else len(by_type[kind])
             for node, path in by_type[kind][:most]:
                 where = self.format_place(node.uri, node.line_start)
                 where = where or self.format_place(*lines.get(node.name, (None, None)))
                 through = " < ".join(format_name(name) for name in reversed(path[1:-1]))
-                shown = format_name(node.name) + (f"  < {through}" if through else "")
+                shown_node = format_name(node.name) + (f"  < {through}" if through else "")
                 by = evidence.get((node.name, path[-2]), "") if len(path) > 1 else ""
-                yield f"  {where}  {shown}{by}"
+                yield f"  {where}  {shown_node}{by}"
             if len(by_type[kind]) > most:
                 yield f"  … and {len(by_type[kind]) - most:,} more"
 
     def format_tests(
-        self, found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation]
+        self, nodes_with_paths: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation]
     ) -> Iterator[str]:
         """Yield tests, grouped by how they reach the code; see format_groups."""
         requesting: list[str] = []
         calling: list[str] = []
         lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
-        for node, path in found:
+        for node, path in nodes_with_paths:
             if node.uri is None or not is_test(parse_path(node.uri)):
                 continue
             where = self.format_place(*lines.get(node.name, (node.uri, node.line_start)))

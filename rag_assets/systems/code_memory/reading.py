@@ -68,7 +68,7 @@ _PROSE: Final = frozenset({"markdown", "plain"})
 """Languages of prose, in which only words that look like names are indexed."""
 _STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
 _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
-_LONGEST_STRUCTURED: Final = 1 << 17
+_MAX_STRUCTURED_CHARACTERS: Final = 1 << 17
 """Characters above which a structured file counts as data, whose names are not indexed."""
 
 
@@ -86,7 +86,7 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
     language = get_language_of_type(media_type)
     try:
         reading = _read_by_type(text, media_type)
-        is_data = language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED
+        is_data = language in _STRUCTURED and len(text) > _MAX_STRUCTURED_CHARACTERS
         if language not in _NOT_INDEXED and not is_data:
             reading = _add_names(text, reading, language, frameworks)
         return _replace_nul(reading)
@@ -135,7 +135,7 @@ def _has_nul(value: object) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, Mapping):
-        return any(_has_nul(key) or _has_nul(one) for key, one in value.items())
+        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
     return isinstance(value, list | tuple) and any(map(_has_nul, value))
 
 
@@ -145,7 +145,7 @@ def _replace_nul_in_value(value: Any) -> Any:
         return value.replace("\0", "\ufffd")
     if isinstance(value, Mapping):
         return {
-            _replace_nul_in_value(key): _replace_nul_in_value(one) for key, one in value.items()
+            _replace_nul_in_value(key): _replace_nul_in_value(item) for key, item in value.items()
         }
     return (
         type(value)(map(_replace_nul_in_value, value)) if isinstance(value, list | tuple) else value
@@ -180,7 +180,7 @@ def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> Code
 def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
     """Return the last part of the name, and the line, of each definition that a reader found."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
-    ends = [found.start() for found in re.finditer("\n", text)] if declared else []
+    ends = [line_end.start() for line_end in re.finditer("\n", text)] if declared else []
     return [
         (_LAST_PART.split(fact.symbol)[-1], bisect_left(ends, fact.start) + 1) for fact in declared
     ]

@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.access import ProjectDependency, ProjectRequ
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
-from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker, WalkResult
+from rag_assets.systems.code_memory.retrieval.walk import MAX_STEPS, Walker, WalkResult
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = document_problems(401, 403, 404, 408, 409, 422, 429, 500, 503)
@@ -137,7 +137,7 @@ class RelationsQuery(_NonEmptyQuery):
     name: _Text
     kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
     direction: Direction = "both"
-    depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
+    depth: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 1
 
 
 class DefinitionsQuery(_NonEmptyQuery):
@@ -222,13 +222,13 @@ async def relations(
             depth=query.depth,
         )
 
-    found = await _walk(project, walk)
+    result = await _walk(project, walk)
     return CodeRelations(
-        tuple(map(_build_node, found.nodes)),
-        tuple(map(_build_edge, found.relations)),
-        found.complete,
-        found.why,
-        tuple(map(_build_edge, found.uses)),
+        tuple(map(_build_node, result.nodes)),
+        tuple(map(_build_edge, result.relations)),
+        result.complete,
+        result.why,
+        tuple(map(_build_edge, result.uses)),
     )
 
 

@@ -16,18 +16,18 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
 from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import LineFormatter
 from rag_assets.systems.code_memory.relations.edge_rules import list_targets_of_mention
-from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationView
+from rag_assets.systems.code_memory.retrieval.view import MAX_EDGES, RelationView
 from rag_assets.systems.code_memory.sources.repositories.attributes import split_path
 from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, list_path_spellings
 from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path
 from rag_assets.tenants.model import Tenant
 
-MOST_DOCUMENTS: Final = 200
+MAX_DOCUMENTS: Final = 200
 """Maximum number of documents that are read for one answer."""
 
-_RULES: Final = ("cursor_rule", "claude_rule")
-_OTHERS: Final = ("adr", "known_bug", "readme", "doc")
-_ORDER: Final = (*_RULES, *_OTHERS)
+_RULE_KINDS: Final = ("cursor_rule", "claude_rule")
+_OTHER_KINDS: Final = ("adr", "known_bug", "readme", "doc")
+_KIND_ORDER: Final = (*_RULE_KINDS, *_OTHER_KINDS)
 _MENTION_EDGES: Final = "documents"
 """The kind of the edges from a document to the names that it mentions."""
 _KINDS_OF_NAMES: Final = ("path", "symbol", "name")
@@ -74,8 +74,8 @@ class QuestionFile:
         """
         known = self.names & names
         if source not in self.paths:
-            qualified = (one for one in known if not _QUALIFIED.isdisjoint(one))
-            known = frozenset(one for one in qualified if "/" not in one and "@" not in one)
+            qualified = (name for name in known if not _QUALIFIED.isdisjoint(name))
+            known = frozenset(name for name in qualified if "/" not in name and "@" not in name)
         return min(known, default=None)
 
 
@@ -89,7 +89,7 @@ class _Candidate:
 
     def governs(self, file: QuestionFile) -> bool:
         """Return whether the document is a rule that applies to a file."""
-        if self.kind not in _RULES:
+        if self.kind not in _RULE_KINDS:
             return False
         path = _TOOL_FOLDER.sub("", parse_path(self.document.uri))
         return file.matches(self.document.source, self.globs, path[: path.rfind("/") + 1])
@@ -99,11 +99,13 @@ class _Candidate:
     ) -> tuple[str, QuestionFile] | None:
         """Return why the document concerns one of these files, and which; None if it does not."""
         facts = read_markdown(text).facts
-        named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
+        mentioned_names = frozenset(
+            str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions"
+        )
         for file in files:
             if self.governs(file):
                 return ", ".join(self.globs) or "always", file
-            if hit := file.find_mention(self.document.source, named):
+            if hit := file.find_mention(self.document.source, mentioned_names):
                 return f"names {hit}", file
         return None
 
@@ -125,25 +127,31 @@ class RuleBook:
         """
         files = [self._locate_file(path) for path in paths]
         spoken = self.view.find_edges_naming(_list_edge_targets(files), _MENTION_EDGES)
-        found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
-        ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
+        candidates, omitted_count = self._find_candidates(
+            files, naming={edge.document_id for edge in spoken}
+        )
+        ids = [candidate.document.document_id for candidate in candidates[:MAX_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
         lines: list[str] = []
-        for one in found[:MOST_DOCUMENTS]:
-            read = texts.get(one.document.document_id)
+        for candidate in candidates[:MAX_DOCUMENTS]:
+            read = texts.get(candidate.document.document_id)
             text = "" if read is None else read.text
-            if (concern := one.explain_concern(text, files)) is not None:
+            if (concern := candidate.explain_concern(text, files)) is not None:
                 why, file = concern
-                where = self.formatter.format_place(one.document.uri, 1)
+                where = self.formatter.format_place(candidate.document.uri, 1)
                 title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
-                lines.append(f"{where}  {one.kind}  {title}  ({why}; for {file.path_as_written})")
-                if one.kind in _RULES:
+                lines.append(
+                    f"{where}  {candidate.kind}  {title}  ({why}; for {file.path_as_written})"
+                )
+                if candidate.kind in _RULE_KINDS:
                     lines += (f"  {line}" for line in text.split("\n") if line.strip())
-        left += max(0, len(found) - MOST_DOCUMENTS)
-        lacking = [f"{format_count(left, 'more document')} not read"] if left else []
-        if len(spoken) >= MOST_EDGES:
-            lacking.append(f"they are named at more than {MOST_EDGES:,} places")
-        return lines, [f"this may lack something: {one}" for one in lacking]
+        omitted_count += max(0, len(candidates) - MAX_DOCUMENTS)
+        lacking = (
+            [f"{format_count(omitted_count, 'more document')} not read"] if omitted_count else []
+        )
+        if len(spoken) >= MAX_EDGES:
+            lacking.append(f"they are named at more than {MAX_EDGES:,} places")
+        return lines, [f"this may lack something: {gap}" for gap in lacking]
 
     def _find_candidates(
         self, files: Sequence[QuestionFile], naming: Collection[str]
@@ -153,46 +161,46 @@ class RuleBook:
         Args:
             naming: ids of documents that seem to mention the files.
         """
-        stated = self.view.list_edges_of_kind("applies_to")
+        edges = self.view.list_edges_of_kind("applies_to")
         globs: dict[str, list[str]] = {}
-        for edge in stated:
+        for edge in edges:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
         # If the list of edges is cut off, globs of the last and of later documents may be missing.
-        cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
-        found: list[tuple[bool, int, str, _Candidate]] = []
+        cut = edges[-1].uri if len(edges) >= MAX_EDGES else None
+        ranked: list[tuple[bool, int, str, _Candidate]] = []
         unknown = 0
-        for document in self.view.list_documents([*_ORDER, _FILE]):
+        for document in self.view.list_documents([*_KIND_ORDER, _FILE]):
             kind = document.source_type
             kind = get_type_of_path(parse_path(document.uri)) if kind == _FILE else kind
-            if kind not in _ORDER:
+            if kind not in _KIND_ORDER:
                 continue
-            one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
-            governs = any(map(one.governs, files))
-            if cut is not None and kind in _RULES and document.uri >= cut:
+            candidate = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
+            governs = any(map(candidate.governs, files))
+            if cut is not None and kind in _RULE_KINDS and document.uri >= cut:
                 unknown += 1
             elif governs or document.document_id in naming:
-                found.append((not governs, _ORDER.index(kind), document.uri, one))
-        found.sort(key=lambda entry: entry[:3])
-        return [one for *_, one in found], unknown
+                ranked.append((not governs, _KIND_ORDER.index(kind), document.uri, candidate))
+        ranked.sort(key=lambda entry: entry[:3])
+        return [candidate for *_, candidate in ranked], unknown
 
     def _locate_file(self, path_as_written: str) -> QuestionFile:
         """Return the file that a path means, either in its repository or as hits show it."""
-        sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
+        sources = [source.name for source in self.tenant.sources if source.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.list_readable_sources(sources)
         spelled = list_path_spellings(path_as_written)
         bare, *shorter = spelled[1:] or spelled or [""]
         paths: Mapping[str, Sequence[str]] = {}
-        for path in (bare, *(one for one in shorter if "/" in one)):
+        for path in (bare, *(suffix for suffix in shorter if "/" in suffix)):
             # An absolute path may start with the folder of a checkout.
             if paths := self._find_existing_paths(path, repositories):
                 bare = path
                 break
         else:
             paths = _list_possible_paths(bare, repositories)
-        each = [(source, path) for source, some in paths.items() for path in some]
-        names = self._list_names(list({build_uri(source, path) for source, path in each}))
-        names |= {bare, bare.rpartition("/")[2], *(path for _, path in each)}
+        source_paths = [(source, path) for source, some in paths.items() for path in some]
+        names = self._list_names(list({build_uri(source, path) for source, path in source_paths}))
+        names |= {bare, bare.rpartition("/")[2], *(path for _, path in source_paths)}
         return QuestionFile(path_as_written, paths, names)
 
     def _find_existing_paths(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
@@ -225,8 +233,10 @@ def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, li
 def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
     """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
-    each = (list_targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
-    return sorted({target for targets in each for target in targets})
+    target_lists = (
+        list_targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES
+    )
+    return sorted({target for targets in target_lists for target in targets})
 
 
 def _match_globs(globs: Sequence[str], path: str) -> bool:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rag_assets.api.admission import AdmittedRetriever
     from rag_assets.search import AsyncRetriever
 
-MOST_RELATED: Final = 20
+MAX_RELATED: Final = 20
 """Maximum number of names of each kind in a chunk's metadata."""
 
 _LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
@@ -94,38 +94,42 @@ def _build_chunk_metadata(
         file_path=parse_path(hit.uri),
         line_range=None if lines[0] is None or lines[1] is None else (lines[0], lines[1]),
         language=None if hit.media_type == MEDIA_TYPE else hit.language,
-        related_symbols=tuple(related.get("symbol", ())[:MOST_RELATED]),
-        related_routes=tuple(related.get("route", ())[:MOST_RELATED]),
-        related_tables=tuple(related.get("table", ())[:MOST_RELATED]),
+        related_symbols=tuple(related.get("symbol", ())[:MAX_RELATED]),
+        related_routes=tuple(related.get("route", ())[:MAX_RELATED]),
+        related_tables=tuple(related.get("table", ())[:MAX_RELATED]),
         paths=(hit.uri, *hit.also),
     )
 
 
 def _find_frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
     """Return the frameworks in manifests, by repository: (package manager, name) of each."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    frameworks: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in view.find_edges_of_names([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
-            found[get_repository_source(edge.source)].append(_PACKAGES[edge.target])
-    return found
+            frameworks[get_repository_source(edge.source)].append(_PACKAGES[edge.target])
+    return frameworks
 
 
 def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
     """Return the framework that a hit's repository uses in the hit's language; None if unknown."""
     there = frameworks.get(_get_repository(hit), ())
     if hit.media_type == MEDIA_TYPE:  # A route or a table that is derived from several files.
-        named = [name for _, name in there]
-        return next((one for one in _SERVER_FRAMEWORKS if one in named), None)
+        framework_names = [name for _, name in there]
+        return next(
+            (framework for framework in _SERVER_FRAMEWORKS if framework in framework_names), None
+        )
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 
 def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
     """Return the names that are one relation away from each hit: symbols, routes and tables."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
-    for one in map(build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])):
-        defined[one.uri or "", one.symbol].append(one)
+    for defined_node in map(
+        build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])
+    ):
+        defined[defined_node.uri or "", defined_node.symbol].append(defined_node)
     own = [_list_nodes(hit, defined) for hit in hits]
-    nodes = {(one.repository, one.name): one for some in own for one in some}
+    nodes = {(node.repository, node.name): node for some in own for node in some}
     edges = _list_edges(view, [*nodes], nodes)
     known = view.find_end_nodes(edges, nodes)
     neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
@@ -136,13 +140,13 @@ def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[st
             neighbours[source][target] = neighbours[target][source] = None
     related: list[dict[str, list[str]]] = []
     for some in own:
-        found: dict[str, dict[str, None]] = defaultdict(dict)
+        names_by_kind: dict[str, dict[str, None]] = defaultdict(dict)
         for node in some:
             for key in neighbours.get((node.repository, node.name), ()):
                 kind = _find_kind(known[key]) if key in known else None
                 if kind is not None:
-                    found[kind][key[1]] = None
-        related.append({kind: [*names] for kind, names in found.items()})
+                    names_by_kind[kind][key[1]] = None
+        related.append({kind: [*names] for kind, names in names_by_kind.items()})
     return related
 
 
@@ -160,8 +164,8 @@ def _list_edges(
 def _list_nodes(
     hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]
 ) -> Sequence[Node]:
-    found = defined.get((hit.uri, hit.symbol)) if hit.symbol else None
-    return found or [build_file_node(FILE + hit.uri, _get_repository(hit))]
+    definition = defined.get((hit.uri, hit.symbol)) if hit.symbol else None
+    return definition or [build_file_node(FILE + hit.uri, _get_repository(hit))]
 
 
 def _find_kind(node: Node) -> str | None:
@@ -179,8 +183,8 @@ def _get_repository(hit: Hit) -> str:
 
 NOTICE: Final = "RAG is OFF for this run"
 TOP_K: Final = 12
-MOST_CHUNKS: Final = 50
-_NOTHING: Final = "Nothing of the project is indexed yet. What is the question about?"
+MAX_CHUNKS: Final = 50
+_NOT_INDEXED_TEXT: Final = "Nothing of the project is indexed yet. What is the question about?"
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 _Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH, pattern=r"^[^\x00]+$")]
@@ -201,7 +205,7 @@ class RetrievalOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    top_k: Annotated[int, Field(ge=1, le=MOST_CHUNKS), NUMBER] = TOP_K
+    top_k: Annotated[int, Field(ge=1, le=MAX_CHUNKS), NUMBER] = TOP_K
     source_types: Annotated[tuple[_Name, ...], Field(max_length=100)] | None = None
     must_include_paths: Annotated[tuple[_Path, ...], Field(max_length=25)] = ()
     route_name: _Name | None = None
@@ -274,7 +278,7 @@ class RunRetrieval:
         debug = None if answer.debug is None else _build_debug(answer.debug, chunks)
         if chunks:
             return RetrievedChunks(rag=True, chunks=chunks, debug=debug)
-        asking = answer.clarification or Clarification(_NOTHING)
+        asking = answer.clarification or Clarification(_NOT_INDEXED_TEXT)
         return RetrievedChunks(
             rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
         )
@@ -286,14 +290,14 @@ def _build_uris(record: TenantRecord, paths: Sequence[str]) -> tuple[str, ...]:
     A path that starts with the name of a source is also returned as it is.
     """
     sources = Tenant.from_config(record.config).sources
-    names = [one.of for one in sources if isinstance(one, RunsConfig)]
-    found: dict[str, None] = {}
+    names = [config.of for config in sources if isinstance(config, RunsConfig)]
+    uris: dict[str, None] = {}
     for path in paths:
         plain = path.removeprefix("./").strip("/") or path
         if plain.split("/")[0] in {source.name for source in sources}:
-            found[plain] = None
-        found |= dict.fromkeys(f"{name}/{plain}" for name in names)
-    return tuple(found)
+            uris[plain] = None
+        uris |= dict.fromkeys(f"{name}/{plain}" for name in names)
+    return tuple(uris)
 
 
 _COMMON_FIELDS: Final = (

@@ -22,7 +22,7 @@ from rag_assets.systems.code_memory.access import AdministeredDependency, Projec
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
 from rag_assets.systems.code_memory.runs import (
-    MOST_BYTES,
+    MAX_BYTES,
     FilePath,
     Run,
     RunEvent,
@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.service import invalidate, request_reindexin
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
-_MOST_PATHS = 200
+_MAX_PATHS = 200
 _RUN = "/{project_id}/runs/{run}"
 
 router = APIRouter(
@@ -45,7 +45,7 @@ router = APIRouter(
 class EventLines(Guarded):
     """A route whose request body contains events, one per line."""
 
-    most_bytes = MOST_BYTES
+    most_bytes = MAX_BYTES
 
 
 receiving = APIRouter(
@@ -89,7 +89,7 @@ class IndexedPaths(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    paths: Annotated[tuple[FilePath, ...], Field(max_length=_MOST_PATHS)] = ()
+    paths: Annotated[tuple[FilePath, ...], Field(max_length=_MAX_PATHS)] = ()
 
 
 class NamedPaths(BaseModel):
@@ -101,21 +101,21 @@ class NamedPaths(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    paths: Annotated[tuple[FilePath, ...], Field(min_length=1, max_length=_MOST_PATHS)]
+    paths: Annotated[tuple[FilePath, ...], Field(min_length=1, max_length=_MAX_PATHS)]
 
 
 @router.put(_RUN)
 async def put_run(run: RunId, body: RunBody, project: ProjectDependency) -> CodeRun:
     """Create a run of an agent, or change its settings."""
     runs = Runs(project.backend.catalog.database)
-    made = Run(run, body.metadata_json.rag_enabled, body.model)
+    agent_run = Run(run, body.metadata_json.rag_enabled, body.model)
 
     def put() -> None:
         require_plain_ids(run, (), project.backend.retriever.masker)
-        runs.put(project.record().ref, made, by=project.identity.name)
+        runs.put(project.record().ref, agent_run, by=project.identity.name)
 
     await project.write(put)
-    return CodeRun(project.project, run, RunMetadata(made.rag_enabled), made.model)
+    return CodeRun(project.project, run, RunMetadata(agent_run.rag_enabled), agent_run.model)
 
 
 @receiving.post(

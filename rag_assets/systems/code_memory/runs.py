@@ -36,12 +36,12 @@ from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run
 from rag_assets.systems.code_memory.sources.records import RunsConfig
 from rag_assets.tenants.model import Tenant
 
-MOST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 4 << 20
 """Maximum size in bytes of all events in a request."""
-MOST_EVENTS: Final = 1_000
-MOST_LINE: Final = 128 << 10
+MAX_EVENTS: Final = 1_000
+MAX_LINE_BYTES: Final = 128 << 10
 """Maximum size of an event in bytes; several times the size of the longest summary."""
-_MOST_ERRORS: Final = 50
+_MAX_ERRORS: Final = 50
 
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"
 _DRIVE: Final = re.compile(r"[A-Za-z]:[/\\]")
@@ -116,17 +116,19 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
     for number, line in enumerate(body.split(b"\n"), start=1):
         if not line.strip():
             continue
-        if len(events) == MOST_EVENTS:
-            problem = f"a request must not contain more than {MOST_EVENTS:,} events"
+        if len(events) == MAX_EVENTS:
+            problem = f"a request must not contain more than {MAX_EVENTS:,} events"
             errors.append(_build_error(number, problem))
-        elif len(line) > MOST_LINE:
-            errors.append(_build_error(number, f"the event is longer than {MOST_LINE:,} bytes"))
+        elif len(line) > MAX_LINE_BYTES:
+            errors.append(
+                _build_error(number, f"the event is longer than {MAX_LINE_BYTES:,} bytes")
+            )
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))
             except ValidationError as error:
                 errors += _iter_errors(number, error)
-        if len(errors) >= _MOST_ERRORS:
+        if len(errors) >= _MAX_ERRORS:
             break
     if not events and not errors:
         errors.append(_build_error(1, "the request contains no event"))
@@ -142,8 +144,8 @@ def _build_error(number: int, problem: str, *field: str | int) -> Mapping[str, A
 
 
 def _iter_errors(number: int, error: ValidationError) -> Iterator[Mapping[str, Any]]:
-    for one in error.errors(include_url=False, include_input=False):
-        yield _build_error(number, allowed_value(one), *one["loc"])
+    for problem in error.errors(include_url=False, include_input=False):
+        yield _build_error(number, allowed_value(problem), *problem["loc"])
 
 
 def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
@@ -176,8 +178,8 @@ def select_document_ids(
 ) -> Select[str]:
     """Return a query for the ids of the existing documents that paths may refer to."""
     table, ids = documents.c, build_document_ids(tenant, paths)
-    wanted = table.tenant == tenant.id, matches_any(table.document_id, ids)
-    query = select(table.document_id).where(*wanted)
+    conditions = table.tenant == tenant.id, matches_any(table.document_id, ids)
+    query = select(table.document_id).where(*conditions)
     return query if with_deleted else query.where(table.status != "DELETED")
 
 
@@ -233,8 +235,8 @@ class Runs(CatalogQueries):
                     hint="add the repository to the tenant's `sources`",
                 )
             paths = [event.path for event in events if event.path]
-            named = select_document_ids(tenant, paths, with_deleted=True)
-            known = frozenset(connection.scalars(named))
+            document_query = select_document_ids(tenant, paths, with_deleted=True)
+            known = frozenset(connection.scalars(document_query))
             # The first of several events with the same id is stored.
             distinct = {event.id: event for event in reversed(events)}
             records: dict[str, PushedRecord] = {}
@@ -251,8 +253,8 @@ class Runs(CatalogQueries):
                 }
                 for id_, record in records.items()
             ]
-            taken = upsert(code_run_events).on_conflict_do_nothing()
-            new = [*connection.scalars(taken.returning(code_run_events.c.external_id), rows)]
+            insert_new = upsert(code_run_events).on_conflict_do_nothing()
+            new = [*connection.scalars(insert_new.returning(code_run_events.c.external_id), rows)]
             if new:
                 put = upsert(source_records).values(
                     revision=record_revisions.next_value(), changed_at=func.clock_timestamp()

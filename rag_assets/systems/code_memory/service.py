@@ -49,7 +49,9 @@ def request_reindexing(
     requests = catalog.reindex_requests
     if paths:
         ids = catalog.database.fetch_values(select_document_ids(tenant, paths))
-        documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
+        documents = sum(
+            requests.request_document(record.ref, document_id, by) for document_id in sorted(ids)
+        )
         documents += requests.readmit(record.ref, build_document_ids(tenant, paths))
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
@@ -71,23 +73,25 @@ def invalidate(
     query = select_document_ids(Tenant.from_config(record.config), paths)
     ids = catalog.database.fetch_values(query)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
-    return InvalidatedFiles(record.id, sum(bool(remove(one)) for one in sorted(ids)))
+    return InvalidatedFiles(
+        record.id, sum(bool(remove(document_id)) for document_id in sorted(ids))
+    )
 
 
 def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
     """Return the current commit of each Git repository by source; None if it cannot be read."""
-    found: dict[str, str | None] = {}
+    commits: dict[str, str | None] = {}
     try:
         sources = open_sources(tenant, settings, catalog)
     except ConfigurationError:
-        return found
+        return commits
     for source in sources:
         if isinstance(source, GitSource):
             try:
-                found[source.name] = source.describe().commit
+                commits[source.name] = source.describe().commit
             except ListingFailed:
-                found[source.name] = None
-    return found
+                commits[source.name] = None
+    return commits
 
 
 class CodeMemory:

@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.tenants.model import Tenant
 
 _PROFILES = frozenset({"code-memory"})
-_MOST_HITS = 12
+_MAX_HITS = 12
 _Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 _Names = Annotated[list[_Name], Field(max_length=20)]
 _T = TypeVar("_T")
@@ -37,7 +37,7 @@ async def _code_search(
     query: Annotated[str, Field(min_length=1, max_length=4_000)],
     source_types: _Names | None = None,
     path: _Name | None = None,
-    top_k: Annotated[int, Field(ge=1, le=50)] = _MOST_HITS,
+    top_k: Annotated[int, Field(ge=1, le=50)] = _MAX_HITS,
     route_name: _Name | None = None,
     controller_class: _Name | None = None,
     table_name: _Name | None = None,

@@ -62,7 +62,7 @@ from rag_assets.systems.experience.wording import (
 from rag_assets.tenants.model import Tenant
 
 _NO_FILTER = PatternFilter()
-_MAX_EXCERPT = 300
+_MAX_EXCERPT_CHARACTERS = 300
 """Maximum length of a text in a merge; the entry itself contains the full text."""
 _SOON = timedelta(days=30)
 _MERGES = experience_merges.c
@@ -78,7 +78,7 @@ class Administration:
         self._clock = clock
 
     def compute_cutoff(self, record: TenantRecord) -> datetime | None:
-        """Return the time such that entries embedded before it are expired; None if none expire."""
+        """Return the time before which embedded entries are expired; None if none expire."""
         return compute_cutoff(Tenant.from_config(record.config), self._clock.now())
 
     def list_patterns(
@@ -92,10 +92,10 @@ class Administration:
         """Return a page of patterns; see PatternReader.list_page."""
         cutoff = self.compute_cutoff(record)
         names, _ = self._resolve_names(record, pattern_filter)
-        found = self._reader.list_page(
+        patterns = self._reader.list_page(
             record.id, cutoff, after=after, limit=limit, pattern_filter=pattern_filter, names=names
         )
-        return self._add_stale_paths(record, found)
+        return self._add_stale_paths(record, patterns)
 
     def find_unmatched_names(
         self, record: TenantRecord, pattern_filter: PatternFilter
@@ -114,13 +114,13 @@ class Administration:
             UnknownExperience: no pattern with an unexpired entry has this id.
         """
         cutoff, days = self.compute_cutoff(record), _find_retention_days(record)
-        found = self._reader.find_pattern(record.id, pattern, cutoff)
-        if found is None:
+        found_pattern = self._reader.find_pattern(record.id, pattern, cutoff)
+        if found_pattern is None:
             raise _unknown_pattern_error()
-        [found] = self._add_stale_paths(record, [found])
+        [found_pattern] = self._add_stale_paths(record, [found_pattern])
         entries = self._reader.list_entries(record.id, pattern, cutoff)
         return PatternDetails(
-            found,
+            found_pattern,
             tuple(_build_pattern_entry(entry, days) for entry in entries),
             tuple(self._read_merges(record.id, [entry.id for entry in entries], pattern, cutoff)),
         )
@@ -156,8 +156,8 @@ class Administration:
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             if not confirmed and not have_same_problem(connection, record.id, pattern, into):
                 raise ProblemsDiffer(
-                    "into: the two patterns solve different problems, and a merge answers one with"
-                    " the other's solution",
+                    "into: the two patterns solve different problems; after a merge, each problem"
+                    " would also be answered with the other's solution",
                     hint="compare both patterns; if they belong together, merge them with"
                     " `confirm: true`",
                 )
@@ -179,8 +179,10 @@ class Administration:
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             result = split_entry(connection, record.ref, pattern, entry_id, by=by)
         details = self.read_details(record, result)
-        shown = {field.name: getattr(details.pattern, field.name) for field in fields(Pattern)}
-        return SplitPattern(**shown, entries=details.entries)
+        pattern_fields = {
+            field.name: getattr(details.pattern, field.name) for field in fields(Pattern)
+        }
+        return SplitPattern(**pattern_fields, entries=details.entries)
 
     def retract(self, record: TenantRecord, draft: RetractDraft, *, by: str) -> int:
         """Retract all entries of a project or a token; return their number.
@@ -222,8 +224,8 @@ class Administration:
         self, record: TenantRecord, pattern_filter: PatternFilter
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
-        asked = {name: getattr(pattern_filter, name) for name in NAMES}
-        return resolve_names(self._catalog, record.id, aliases, asked)
+        filter_names = {name: getattr(pattern_filter, name) for name in NAMES}
+        return resolve_names(self._catalog, record.id, aliases, filter_names)
 
     def _add_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)
@@ -264,8 +266,8 @@ class Administration:
         )
         with self._catalog.database.begin() as connection:
             rows = connection.execute(query).all()
-        named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
-        living = self._reader.find_living_entries(tenant_id, named, cutoff)
+        entry_ids = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
+        living = self._reader.find_living_entries(tenant_id, entry_ids, cutoff)
         texts = {
             id_: (_cut_excerpt(describe_problem(e)), _cut_excerpt(describe_solution(e)))
             for id_, e in living.items()
@@ -310,7 +312,11 @@ def _get_type_and_gate(pattern: Pattern) -> tuple[str, str]:
 
 
 def _cut_excerpt(text: str) -> str:
-    return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT].rstrip()}…"
+    return (
+        text
+        if len(text) <= _MAX_EXCERPT_CHARACTERS
+        else f"{text[:_MAX_EXCERPT_CHARACTERS].rstrip()}…"
+    )
 
 
 def _read_report(
@@ -322,7 +328,7 @@ def _read_report(
         cutoff: entries embedded before this time are expired; None if none expire.
     """
     staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id
-    asked, said = experience_questions.c, experience_feedback.c
+    question_columns, feedback_columns = experience_questions.c, experience_feedback.c
     living = (staged, is_living(cutoff))
 
     def count(table: Table, *conditions: ColumnElement[bool]) -> int:
@@ -334,11 +340,13 @@ def _read_report(
         return dict(connection.execute(query).all())
 
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
-    shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
-    answered = set(connection.scalars(shown))
-    found = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
-    patterns = {str(id_) for id_ in found}
-    feedback = count_by(said.outcome, said.tenant == tenant_id)
+    shown_pattern_ids = select(func.jsonb_array_elements_text(question_columns.patterns)).where(
+        question_columns.tenant == tenant_id
+    )
+    answered = set(connection.scalars(shown_pattern_ids))
+    pattern_ids = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
+    patterns = {str(id_) for id_ in pattern_ids}
+    feedback = count_by(feedback_columns.outcome, feedback_columns.tenant == tenant_id)
     expiring = 0
     if cutoff is not None:
         expiring = count(knowledge_staging, *living, _STAGED.embedded_at < cutoff + _SOON)
@@ -349,7 +357,7 @@ def _read_report(
         failed=count(knowledge_staging, staged, _STAGED.failure.is_not(None)),
         merges=count_by(_MERGES.way, merges, _MERGES.split_at.is_(None)),
         splits=count(experience_merges, merges, _MERGES.split_at.is_not(None)),
-        questions=count_by(asked.use, asked.tenant == tenant_id),
+        questions=count_by(question_columns.use, question_columns.tenant == tenant_id),
         helped=feedback.get("helped", 0),
         did_not_help=feedback.get("did_not_help", 0),
         never_shown=len(patterns - answered),

@@ -151,10 +151,12 @@ class Assessor:
         block = build_block(answer.patterns, _BLOCK_TOKENS)
         if not block.patterns:
             return
-        shown = [_format_numbered(*item) for item in enumerate(answer.patterns, start=1)]
-        text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *shown])
+        numbered_patterns = [
+            _format_numbered(*item) for item in enumerate(answer.patterns, start=1)
+        ]
+        text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *numbered_patterns])
         grades += await self._request_grades(
-            "relevance", text, [str(found.id) for found in answer.patterns]
+            "relevance", text, [str(answered.id) for answered in answer.patterns]
         )
         grades += await self._request_grades("clarity", block.text, [str(pattern.id)])
 

@@ -32,7 +32,7 @@ from rag_assets.systems.experience.wording import (
     describe_solution,
 )
 
-_CANDIDATES = 30
+_MAX_CANDIDATES = 30
 _STAGED = knowledge_staging.c
 _Vectors = Mapping[str, npt.NDArray[np.float32]]
 
@@ -99,16 +99,24 @@ class Assigner:
         known = self._find_entries_by_id({id_ for ids in near.values() for id_ in ids})
         assigned: list[Assignment] = []
         for entry in entries:
-            same = by_key.get(keys[entry.id])
-            if same is not None:
-                found = Assignment(entry, same.home_id, same.problem_id, "exact", same.entry.id)
+            same_solution = by_key.get(keys[entry.id])
+            if same_solution is not None:
+                assignment = Assignment(
+                    entry,
+                    same_solution.home_id,
+                    same_solution.problem_id,
+                    "exact",
+                    same_solution.entry.id,
+                )
             else:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
                 problem = problems.get(compute_problem_key(entry) or "")
-                found = self._assign_similar(entry, others, vectors, problem)
-            found = _with_kept_texts(found, vectors)
-            assigned.append(found)
-            now = _KnownEntry(entry, found.home_id, found.problem_id or found.home_id)
+                assignment = self._assign_similar(entry, others, vectors, problem)
+            assignment = _with_kept_texts(assignment, vectors)
+            assigned.append(assignment)
+            now = _KnownEntry(
+                entry, assignment.home_id, assignment.problem_id or assignment.home_id
+            )
             by_key.setdefault(keys[entry.id], now)
             known[entry.id] = now
             if (key := compute_problem_key(entry)) is not None:
@@ -179,16 +187,16 @@ class Assigner:
         ctx = self._ctx.for_build(self._serving)
         stored = ctx.lake.vectors(ctx.embedder.embedder_id, set(searched.values()))
         own = dict(zip(stored.hashes, stored.vectors, strict=True))
-        asked = [entry for entry in entries if searched[entry.id] in own]
+        compared_entries = [entry for entry in entries if searched[entry.id] in own]
         requests = [
-            RankingRequest(own[searched[entry.id]], _CANDIDATES, _filter_same_kind(entry))
-            for entry in asked
+            RankingRequest(own[searched[entry.id]], _MAX_CANDIDATES, _filter_same_kind(entry))
+            for entry in compared_entries
         ]
         rankings = asyncio.run(self._fetch_rankings(requests)) if requests else []
         by_document = self._find_entry_ids({id_ for ranking in rankings for id_ in ranking})
         near = {
             entry.id: [by_document[id_] for id_ in ranking if id_ in by_document]
-            for entry, ranking in zip(asked, rankings, strict=True)
+            for entry, ranking in zip(compared_entries, rankings, strict=True)
         }
         known = self._find_entries_by_id({id_ for ids in near.values() for id_ in ids})
         compared = [*entries, *(other.entry for other in known.values())]
@@ -203,12 +211,12 @@ class Assigner:
     async def _fetch_rankings(self, requests: Sequence[RankingRequest]) -> list[list[str]]:
         searcher = self._ctx.store.searcher()
         try:
-            found = await searcher.rankings(
+            rankings = await searcher.rankings(
                 self._serving.index_name, self._ctx.owner(self._serving), requests
             )
         finally:
             await searcher.close()
-        return [[candidate.document_id for candidate in ranking] for ranking in found]
+        return [[candidate.document_id for candidate in ranking] for ranking in rankings]
 
     def _find_entry_ids(self, document_ids: set[str]) -> dict[str, UUID]:
         query = select(_STAGED.document_id, _STAGED.id).where(
@@ -222,19 +230,19 @@ class Assigner:
         return {entry.entry.id: entry for entry in known}
 
     def _find_entries_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
-        found: dict[str, _KnownEntry] = {}
+        entries_by_key: dict[str, _KnownEntry] = {}
         for known in self._read_known_entries(matches_any(_STAGED.exact_key, keys)):
-            found.setdefault(compute_exact_key(known.entry), known)
-        return found
+            entries_by_key.setdefault(compute_exact_key(known.entry), known)
+        return entries_by_key
 
     def _find_problem_ids(self, keys: set[str]) -> dict[str, UUID]:
         """Return the id of the stored problem for each problem key; new keys are left out."""
-        found: dict[str, UUID] = {}
+        ids_by_key: dict[str, UUID] = {}
         for known in (
             self._read_known_entries(matches_any(_STAGED.problem_key, keys)) if keys else ()
         ):
-            found.setdefault(compute_problem_key(known.entry) or "", known.problem_id)
-        return found
+            ids_by_key.setdefault(compute_problem_key(known.entry) or "", known.problem_id)
+        return ids_by_key
 
     def _read_known_entries(self, condition: ColumnElement[bool]) -> list[_KnownEntry]:
         """Return the embedded entries that match a condition, in the order of embedding.
@@ -270,15 +278,19 @@ def _filter_same_kind(entry: Entry) -> EntryFilter:
 
 
 def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
-    one, other = vectors.get(sha256_hex(first)), vectors.get(sha256_hex(second))
-    return None if one is None or other is None else float(one @ other)
+    first_vector, second_vector = vectors.get(sha256_hex(first)), vectors.get(sha256_hex(second))
+    return (
+        None
+        if first_vector is None or second_vector is None
+        else float(first_vector @ second_vector)
+    )
 
 
-def _with_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
-    texts = (describe_comparable_problem(found.entry), describe_solution(found.entry))
-    kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
-    return replace(found, kept_texts=kept)
+def _with_kept_texts(assignment: Assignment, vectors: _Vectors) -> Assignment:
+    texts = (describe_comparable_problem(assignment.entry), describe_solution(assignment.entry))
+    kept_keys = tuple(key for key in map(sha256_hex, texts) if key in vectors)
+    return replace(assignment, kept_texts=kept_keys)
 
 
-def _sum_cosines(found: Assignment) -> float:
-    return (found.problem_cosine or 0.0) + (found.solution_cosine or 0.0)
+def _sum_cosines(assignment: Assignment) -> float:
+    return (assignment.problem_cosine or 0.0) + (assignment.solution_cosine or 0.0)

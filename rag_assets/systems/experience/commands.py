@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rag_assets.systems.experience.service import Experience
 
 _STANDARD_INPUT = "-"
-_PAGE = 200
+_PAGE_ROWS = 200
 _PATTERNS_AT_ONCE = 5_000
 _Draft = TypeVar("_Draft", bound=BaseModel)
 _T = TypeVar("_T")
@@ -60,8 +60,12 @@ def put_project(
     from rag_assets.systems.experience.model import ProjectDraft
 
     draft = _validate(ProjectDraft, {"name": name, "state": state})
-    made = _open_experience(session).put_project(tenant, _parse_id(project), draft)
-    _print_value(made, f"Project {made.name}: {made.state}.", as_json=as_json)
+    created_project = _open_experience(session).put_project(tenant, _parse_id(project), draft)
+    _print_value(
+        created_project,
+        f"Project {created_project.name}: {created_project.state}.",
+        as_json=as_json,
+    )
 
 
 @app.command("capture")
@@ -85,19 +89,19 @@ def capture(
     if as_json:
         entries = [
             {
-                "id": str(one.entry.id),
-                "new": one.new,
-                "quality": determine_quality(one.entry.entry_type),
-                "staged": one.staged,
-                "masked": one.masked,
+                "id": str(result.entry.id),
+                "new": result.new,
+                "quality": determine_quality(result.entry.entry_type),
+                "staged": result.staged,
+                "masked": result.masked,
             }
-            for one in captured
+            for result in captured
         ]
         print_json({"entries": entries})
         return
-    new = sum(one.new for one in captured)
+    new = sum(result.new for result in captured)
     say(f"{new} entries staged; {len(captured) - new} were already stored.")
-    if masked := sum(bool(one.masked) for one in captured):
+    if masked := sum(bool(result.masked) for result in captured):
         warn(
             f"credentials in {masked} of these entries were replaced by the names of the rules"
             " that found them"
@@ -123,12 +127,12 @@ def request_checkpoint(
     from rag_assets.systems.experience.model import CheckpointDraft
 
     draft = _validate(CheckpointDraft, {"checkpoint_type": type_, "project_id": project})
-    made = _open_experience(session).request_checkpoint(tenant, draft, by=operator())
+    requested = _open_experience(session).request_checkpoint(tenant, draft, by=operator())
     if as_json:
-        print_json({"checkpoint_id": str(made.id), **_to_plain(made)})
+        print_json({"checkpoint_id": str(requested.id), **_to_plain(requested)})
         return
-    text = f"Checkpoint {made.id} includes {made.staged} entries."
-    if made.staged:
+    text = f"Checkpoint {requested.id} includes {requested.staged} entries."
+    if requested.staged:
         text += f" `rag-assets sync {tenant}` embeds them, or the daemon within a minute."
     say(text)
 
@@ -149,23 +153,23 @@ def show_checkpoints(
     """List the latest checkpoints with their progress, or show one."""
     experience = _open_experience(session)
     if checkpoint is not None:
-        found = experience.get_checkpoint(tenant, _parse_id(checkpoint))
-        text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
-        text += f"{found.merged} merged, {found.failed} failed."
-        if found.error:
-            text += f" {found.error}"
-        _print_value(found, text, as_json=as_json)
+        state = experience.get_checkpoint(tenant, _parse_id(checkpoint))
+        text = f"{state.state}: {state.embedded} of {state.staged} entries are found, "
+        text += f"{state.merged} merged, {state.failed} failed."
+        if state.error:
+            text += f" {state.error}"
+        _print_value(state, text, as_json=as_json)
         return
-    latest = experience.checkpoints.list_latest(experience.get_record(tenant).id, _PAGE)
+    latest = experience.checkpoints.list_latest(experience.get_record(tenant).id, _PAGE_ROWS)
     if as_json:
-        print_json({"checkpoints": [_to_plain(one) for one in latest]})
+        print_json({"checkpoints": [_to_plain(checkpoint_row) for checkpoint_row in latest]})
         return
     columns = ("id", "type", "state", "staged", "embedded", "merged", "failed", "error")
     print_table(
         columns,
         [
-            (one.id, one.checkpoint_type, *(getattr(one, name) or "" for name in columns[2:]))
-            for one in latest
+            (state.id, state.checkpoint_type, *(getattr(state, name) or "" for name in columns[2:]))
+            for state in latest
         ],
     )
 
@@ -199,8 +203,10 @@ def ask_task(
     }
     question = _validate(TaskQuestion, values)
     record = _open_experience(session).get_record(tenant)
-    found = _answer_question(session, lambda asked: asked.answer_task(record, question, Caller()))
-    _print_answer(found, as_json=as_json)
+    answer = _answer_question(
+        session, lambda questions: questions.answer_task(record, question, Caller())
+    )
+    _print_answer(answer, as_json=as_json)
 
 
 @app.command("failure")
@@ -228,10 +234,10 @@ def ask_failure(
     }
     question = _validate(FailureQuestion, values)
     record = _open_experience(session).get_record(tenant)
-    found = _answer_question(
-        session, lambda asked: asked.answer_failure(record, question, Caller())
+    answer = _answer_question(
+        session, lambda questions: questions.answer_failure(record, question, Caller())
     )
-    _print_answer(found, as_json=as_json)
+    _print_answer(answer, as_json=as_json)
 
 
 @app.command("context")
@@ -266,15 +272,17 @@ def write_context(
     }
     question = _validate(ContextQuestion, values)
     record = _open_experience(session).get_record(tenant)
-    found = _answer_question(session, lambda asked: asked.build_context(record, question, Caller()))
-    if found.reason is not None:
-        warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
-    _warn_of_names(found.warnings)
-    _print_value(found, found.context or "No pattern was found for this task.", as_json=as_json)
-    if not as_json and found.query_id is not None:
+    context = _answer_question(
+        session, lambda questions: questions.build_context(record, question, Caller())
+    )
+    if context.reason is not None:
+        warn(f"the context has no patterns: {context.reason.replace('-', ' ')}")
+    _warn_of_names(context.warnings)
+    _print_value(context, context.context or "No pattern was found for this task.", as_json=as_json)
+    if not as_json and context.query_id is not None:
         # The ids go to standard error, because standard output contains only the agent's context.
-        patterns = ", ".join(str(pattern.id) for pattern in found.patterns)
-        progress(f"question {found.query_id}" + (f", patterns {patterns}" if patterns else ""))
+        patterns = ", ".join(str(pattern.id) for pattern in context.patterns)
+        progress(f"question {context.query_id}" + (f", patterns {patterns}" if patterns else ""))
 
 
 @app.command("feedback")
@@ -349,46 +357,46 @@ def _list_patterns(
 
     experience, pattern_filter = _open_experience(session), _validate(PatternFilter, values)
     record = experience.get_record(tenant)
-    found: list[Pattern] = []
+    patterns: list[Pattern] = []
     while page := experience.administration.list_patterns(
         record,
-        after=found[-1].id if found else None,
+        after=patterns[-1].id if patterns else None,
         limit=_PATTERNS_AT_ONCE,
         pattern_filter=pattern_filter,
     ):
-        found += page
+        patterns += page
         if len(page) < _PATTERNS_AT_ONCE:
             break
-    if not found:
+    if not patterns:
         _warn_of_names(experience.administration.find_unmatched_names(record, pattern_filter))
     if as_json:
-        print_json({"patterns": [_to_plain(pattern) for pattern in found]})
+        print_json({"patterns": [_to_plain(pattern) for pattern in patterns]})
         return
-    _print_patterns(found)
+    _print_patterns(patterns)
 
 
 def _print_details(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
     """Print one pattern with its entries and merges."""
     experience = _open_experience(session)
-    found = experience.administration.read_details(
+    details = experience.administration.read_details(
         experience.get_record(tenant), _parse_id(pattern)
     )
     if as_json:
-        print_json(_to_plain(found))
+        print_json(_to_plain(details))
         return
-    _print_patterns([found.pattern])
-    _print_entries(found.entries)
-    for one in found.merges:
+    _print_patterns([details.pattern])
+    _print_entries(details.entries)
+    for merge in details.merges:
         cosines = ""
-        if one.problem_cosine is not None and one.solution_cosine is not None:
-            cosines = f", cosines {one.problem_cosine:.3f} and {one.solution_cosine:.3f}"
-        state = f", split {one.split_at} by {one.split_by}" if one.split_at else ""
-        merged = f"{one.way}, {one.merged_at} by {one.merged_by}"
-        say(f"Merge of entry {one.entry_id}: {merged}{cosines}{state}")
-        _print_texts((("Problem", one.problem), ("Solution", one.solution)))
-        if one.other_id is not None:
-            say(f"   with entry {one.other_id}")
-            _print_texts((("Problem", one.other_problem), ("Solution", one.other_solution)))
+        if merge.problem_cosine is not None and merge.solution_cosine is not None:
+            cosines = f", cosines {merge.problem_cosine:.3f} and {merge.solution_cosine:.3f}"
+        state = f", split {merge.split_at} by {merge.split_by}" if merge.split_at else ""
+        merged = f"{merge.way}, {merge.merged_at} by {merge.merged_by}"
+        say(f"Merge of entry {merge.entry_id}: {merged}{cosines}{state}")
+        _print_texts((("Problem", merge.problem), ("Solution", merge.solution)))
+        if merge.other_id is not None:
+            say(f"   with entry {merge.other_id}")
+            _print_texts((("Problem", merge.other_problem), ("Solution", merge.other_solution)))
 
 
 @app.command("merge")
@@ -409,7 +417,7 @@ def merge(
     experience = _open_experience(session)
     record, ids = experience.get_record(tenant), (_parse_id(pattern), _parse_id(into))
     try:
-        made = experience.administration.merge(record, *ids, by=operator(), confirmed=yes)
+        merged = experience.administration.merge(record, *ids, by=operator(), confirmed=yes)
     except ProblemsDiffer as error:
         if not as_json:
             details = [experience.administration.read_details(record, id_) for id_ in ids]
@@ -419,10 +427,10 @@ def merge(
             hint="compare both patterns, then run the command with --yes to merge them",
         ) from None
     if as_json:
-        print_json(_to_plain(made))
+        print_json(_to_plain(merged))
         return
-    say(f"Pattern {into} now has {made.pattern.success_count} successes, from these entries:")
-    _print_entries(made.entries)
+    say(f"Pattern {into} now has {merged.pattern.success_count} successes, from these entries:")
+    _print_entries(merged.entries)
     say(f"`rag-assets experience split {tenant} {into} ENTRY` splits an entry off again.")
 
 
@@ -438,15 +446,18 @@ def split(
     """Move an entry out of a pattern, into a new pattern."""
     experience = _open_experience(session)
     record = experience.get_record(tenant)
-    made = experience.administration.split(
+    split_pattern = experience.administration.split(
         record, _parse_id(pattern), _parse_id(entry), by=operator()
     )
     if as_json:
-        print_json(_to_plain(made))
+        print_json(_to_plain(split_pattern))
         return
-    say(f"The entry now belongs to pattern {made.id}, with all entries of the same manual merge:")
-    _print_entries(made.entries)
-    say(f"`rag-assets experience merge {tenant} {made.id} {pattern}` undoes the split.")
+    say(
+        f"The entry now belongs to pattern {split_pattern.id}, with all entries of the same manual"
+        " merge:"
+    )
+    _print_entries(split_pattern.entries)
+    say(f"`rag-assets experience merge {tenant} {split_pattern.id} {pattern}` undoes the split.")
 
 
 @app.command("retract")
@@ -486,17 +497,17 @@ def retract(
 def report(session: Session, tenant: TenantArgument, as_json: Json = False) -> None:
     """Report entries, questions, feedback and upcoming expiries."""
     experience = _open_experience(session)
-    found = _to_plain(experience.administration.build_report(experience.get_record(tenant)))
+    figures = _to_plain(experience.administration.build_report(experience.get_record(tenant)))
     if as_json:
-        print_json(found)
+        print_json(figures)
         return
-    for name, value in found.items():
-        shown = (
+    for name, value in figures.items():
+        shown_value = (
             ", ".join(f"{key} {count}" for key, count in value.items())
             if isinstance(value, dict)
             else value
         )
-        say(f"{name.replace('_', ' ')}: {'-' if shown in (None, '') else shown}")
+        say(f"{name.replace('_', ' ')}: {'-' if shown_value in (None, '') else shown_value}")
 
 
 @app.command("assess")
@@ -524,14 +535,14 @@ def assess(
 
     experience = _open_experience(session)
     record = experience.get_record(tenant)
-    chosen = experience.administration.list_patterns(
+    chosen_patterns = experience.administration.list_patterns(
         record, after=None if after is None else _parse_id(after), limit=patterns
     )
-    if not chosen:
+    if not chosen_patterns:
         say("The tenant has no pattern to assess.")
         return
-    result = asyncio.run(assess_patterns(session, record, chosen))
-    print_assessment(result, chosen, as_json=as_json)
+    result = asyncio.run(assess_patterns(session, record, chosen_patterns))
+    print_assessment(result, chosen_patterns, as_json=as_json)
 
 
 def _open_experience(session: Session) -> Experience:

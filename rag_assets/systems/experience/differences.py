@@ -47,11 +47,11 @@ _MARKS = re.compile(r"[,;:!?()\n]|\.(?=\s|$)")
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w]*")
 """A capitalized word within a sentence."""
-_MIN_MATCHED = 0.5
-_MAX_REPLACED = 2
-_MIN_SHARED = 0.5
+_MIN_MATCHED_SHARE = 0.5
+_MAX_REPLACED_WORDS = 2
+_MIN_SHARED_SHARE = 0.5
 """Minimum share of content words in each text that the other contains, or has a synonym for."""
-_SHORT_STEM = 2
+_SHORT_STEM_CHARACTERS = 2
 _NEAR_WORDS = 3
 
 
@@ -83,31 +83,37 @@ def find_problem_difference(first: str, second: str) -> str | None:
     """Return how two similar problems differ; None if no rule finds a difference.
 
     Descriptions of one problem vary in detail, so only contradictions count: each text has a number
-    or a name that the other lacks_name_of, or they have opposite words in the same position.
+    or a name that the other text lacks, or they have opposite words in the same position.
     """
-    one, other = _ComparedText(first), _ComparedText(second)
-    if one.numbers - other.numbers and other.numbers - one.numbers:
+    first_text, second_text = _ComparedText(first), _ComparedText(second)
+    if first_text.numbers - second_text.numbers and second_text.numbers - first_text.numbers:
         return "a number or a version"
-    if one.names - other.names and other.names - one.names:
+    if first_text.names - second_text.names and second_text.names - first_text.names:
         return "an identifier"
-    replaced = _find_replacements(one.stems, other.stems)
+    replaced = _find_replacements(first_text.stems, second_text.stems)
     return "a word" if any(_have_opposite_words(here, there) for here, there in replaced) else None
 
 
 def find_solution_difference(first: str, second: str) -> str | None:
     """Return how two similar solutions differ; None if no rule finds a difference."""
-    one, other = _ComparedText(first), _ComparedText(second)
-    if one.numbers != other.numbers or one.units != other.units:
+    first_text, second_text = _ComparedText(first), _ComparedText(second)
+    if first_text.numbers != second_text.numbers or first_text.units != second_text.units:
         return "a number or a version"
-    if one.identifiers != other.identifiers or one.lacks_name_of(other) or other.lacks_name_of(one):
+    if (
+        first_text.identifiers != second_text.identifiers
+        or first_text.lacks_name_of(second_text)
+        or second_text.lacks_name_of(first_text)
+    ):
         return "an identifier"
-    if one.scopes != other.scopes or _have_opposite_words(one.stems, other.stems):
+    if first_text.scopes != second_text.scopes or _have_opposite_words(
+        first_text.stems, second_text.stems
+    ):
         return "a negation"
-    if _is_swapped(one, other):
+    if _is_swapped(first_text, second_text):
         return "an order"
     if (
-        _has_replaced_word(one.stems, other.stems)
-        or _compute_shared_share(one, other) < _MIN_SHARED
+        _has_replaced_word(first_text.stems, second_text.stems)
+        or _compute_shared_share(first_text, second_text) < _MIN_SHARED_SHARE
     ):
         return "a word"
     return None
@@ -137,8 +143,8 @@ class _ComparedText:
     @cached_property
     def numbers(self) -> frozenset[str]:
         numbers = load_words()["numbers"]
-        written = {numbers[word] for word in self.words if word in numbers}
-        return frozenset(written).union(_NUMBER.findall(self.plain))
+        written_numbers = {numbers[word] for word in self.words if word in numbers}
+        return frozenset(written_numbers).union(_NUMBER.findall(self.plain))
 
     @cached_property
     def units(self) -> frozenset[str]:
@@ -148,9 +154,11 @@ class _ComparedText:
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
-        named = {match.group().strip("()") for match in _IDENTIFIER.finditer(self.plain)}
-        named |= {match.group(1).strip() for match in _QUOTED.finditer(self.plain)}
-        return frozenset(name.strip("-./:").casefold() for name in named if not name.isdigit())
+        identifiers = {match.group().strip("()") for match in _IDENTIFIER.finditer(self.plain)}
+        identifiers |= {match.group(1).strip() for match in _QUOTED.finditer(self.plain)}
+        return frozenset(
+            name.strip("-./:").casefold() for name in identifiers if not name.isdigit()
+        )
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -168,7 +176,7 @@ class _ComparedText:
         }
 
     def lacks_name_of(self, other: _ComparedText) -> bool:
-        """Return whether the other text has a name or compound that this text lacks_name_of."""
+        """Return whether the other text has a name or compound that this text lacks."""
         letters = "".join(self.words)
         names = {_stem(name.casefold()) for name in _NAME.findall(other.plain)}
         compounds = {word.replace("-", "") for word in _COMPOUND.findall(other.plain.casefold())}
@@ -188,8 +196,8 @@ def _have_opposite_words(first: Sequence[str], second: Sequence[str]) -> bool:
     return False
 
 
-def _count_stems(stems: Sequence[str], wanted: frozenset[str]) -> int:
-    return sum(stem in wanted for stem in stems)
+def _count_stems(stems: Sequence[str], wanted_stems: frozenset[str]) -> int:
+    return sum(stem in wanted_stems for stem in stems)
 
 
 @lru_cache(maxsize=1)
@@ -201,7 +209,7 @@ def _load_opposite_stems() -> list[tuple[frozenset[str], frozenset[str]]]:
 def _negates_a_word(first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether the second text contains a word of the first with a negating prefix."""
     there, prefixes = set(second), load_words()["negating_prefixes"].split()
-    alone = [stem for stem in set(first) - there if len(stem) > _SHORT_STEM]
+    alone = [stem for stem in set(first) - there if len(stem) > _SHORT_STEM_CHARACTERS]
     return any(prefix + stem in there for stem in alone for prefix in prefixes)
 
 
@@ -224,9 +232,9 @@ def _is_swapped(first: _ComparedText, second: _ComparedText) -> bool:
 _Sides = tuple[set[str], set[str]]
 
 
-def _are_crossed(one: _Sides, other: _Sides) -> bool:
-    straight = len(one[0] & other[0]) + len(one[1] & other[1])
-    return len(one[0] & other[1]) + len(one[1] & other[0]) > straight
+def _are_crossed(first: _Sides, second: _Sides) -> bool:
+    straight = len(first[0] & second[0]) + len(first[1] & second[1])
+    return len(first[0] & second[1]) + len(first[1] & second[0]) > straight
 
 
 def _find_words_around_hinge(text: _ComparedText, hinge: frozenset[str]) -> _Sides:
@@ -288,29 +296,36 @@ def _find_replacements(
     Dissimilar texts yield nothing.
     """
     matcher = SequenceMatcher(None, first, second, autojunk=False)
-    if matcher.ratio() < _MIN_MATCHED:
+    if matcher.ratio() < _MIN_MATCHED_SHARE:
         return
     function_words = _load_function_word_stems()
     for tag, begin, end, from_, to in matcher.get_opcodes():
         here = [stem for stem in first[begin:end] if stem not in function_words]
         there = [stem for stem in second[from_:to] if stem not in function_words]
-        if tag == "replace" and here and there and max(len(here), len(there)) <= _MAX_REPLACED:
+        if (
+            tag == "replace"
+            and here
+            and there
+            and max(len(here), len(there)) <= _MAX_REPLACED_WORDS
+        ):
             yield here, there
 
 
-def _compute_shared_share(one: _ComparedText, other: _ComparedText) -> float:
+def _compute_shared_share(first: _ComparedText, second: _ComparedText) -> float:
     """Return the lower of two shares: the content words of each text that the other has."""
-    here, there = _collect_content_stems(one.words), _collect_content_stems(other.words)
+    here, there = _collect_content_stems(first.words), _collect_content_stems(second.words)
     return min(_compute_contained_share(here, there), _compute_contained_share(there, here))
 
 
 def _compute_contained_share(words: set[str], others: set[str]) -> float:
-    found = sum(any(_are_synonyms(word, other) for other in others) for word in words)
-    return found / len(words) if words else 1.0
+    contained = sum(any(_are_synonyms(word, other) for other in others) for word in words)
+    return contained / len(words) if words else 1.0
 
 
-def _are_synonyms(one: str, other: str) -> bool:
-    return one == other or any(one in group and other in group for group in _load_synonym_stems())
+def _are_synonyms(first: str, second: str) -> bool:
+    return first == second or any(
+        first in group and second in group for group in _load_synonym_stems()
+    )
 
 
 @lru_cache(maxsize=1)

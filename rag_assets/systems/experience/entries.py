@@ -90,20 +90,20 @@ class CaptureResult:
 
 def mask_draft(masker: Masker, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
     """Replace the credentials in an entry; return the entry and the rules that found them."""
-    found: set[str] = set()
+    found_rules: set[str] = set()
     changed: dict[str, Any] = {}
     for name in _TEXTS:
         if (value := getattr(draft, name)) is not None:
             text, rules = masker.replace_credentials(value)
-            found.update(rules)
+            found_rules.update(rules)
             changed[name] = text[: _LENGTHS.get(name)]
     about = []
     for location in draft.about:
         path, path_rules = masker.replace_credentials(location.path)
         symbol, symbol_rules = masker.replace_credentials(location.symbol or "")
-        found.update(path_rules, symbol_rules)
+        found_rules.update(path_rules, symbol_rules)
         about.append(About(path=path, symbol=symbol or None))
-    return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))
+    return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found_rules))
 
 
 def assign_staged_entries(
@@ -134,8 +134,8 @@ def assign_staged_entries(
         return 0
     entries = [entry_from_row(row) for row in rows]
     records = [build_record(ref, source, entry) for entry in entries]
-    written = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
-    connection.execute(insert(source_records).values(**written), records)
+    row_values = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
+    connection.execute(insert(source_records).values(**row_values), records)
     statement = (
         update(knowledge_staging)
         .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))
@@ -166,8 +166,8 @@ def assign_staged_entries(
 def entry_from_row(row: Row[Any]) -> Entry:
     """Return the entry in a row of `knowledge_staging`."""
     about = tuple(CapturedAbout(**location) for location in row.about)
-    same = {name: getattr(row, name) for name in _SAME_COLUMNS}
-    return Entry(**same, about=about, captured_at=row.timestamp)
+    same_columns = {name: getattr(row, name) for name in _SAME_COLUMNS}
+    return Entry(**same_columns, about=about, captured_at=row.timestamp)
 
 
 def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
@@ -184,7 +184,9 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         EXACT_KEY: compute_exact_key(entry),
         ERROR_KEYS: compute_error_keys(entry) or None,
     }
-    said = {"metadata": {name: value for name, value in metadata.items() if value is not None}}
+    optional_fields = {
+        "metadata": {name: value for name, value in metadata.items() if value is not None}
+    }
     digest = sha256_hex(data)
     return {
         "tenant": ref.id,
@@ -192,12 +194,12 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "source_type": SOURCE_TYPE,
         "source_id": str(entry.id),
         "document_id": compute_record_document_id(source, SOURCE_TYPE, str(entry.id)),
-        "record_key": compute_key("record", digest, said),
+        "record_key": compute_key("record", digest, optional_fields),
         "text": text,
         "media_type": "text/plain",
         "size": len(data),
         "content_sha256": digest,
-        "said": said,
+        "said": optional_fields,
     }
 
 
@@ -238,8 +240,8 @@ def unknown_project_error(project: UUID) -> UnknownProject:
 
 def has_project(connection: Connection, tenant_id: str, project: UUID, caller: Caller) -> bool:
     """Return whether a tenant has this project and the caller has access to it."""
-    wanted = (projects.c.tenant == tenant_id, projects.c.id == project, is_own_project(caller))
-    return connection.scalar(select(projects.c.id).where(*wanted)) is not None
+    conditions = (projects.c.tenant == tenant_id, projects.c.id == project, is_own_project(caller))
+    return connection.scalar(select(projects.c.id).where(*conditions)) is not None
 
 
 def is_limited_to_own_projects(caller: Caller) -> bool:

@@ -69,16 +69,16 @@ from rag_assets.systems.experience.wording import (
     describe_solution,
 )
 
-_ASSIGNMENT_BATCH = 200
-_REWRITE_BATCH: Final = 500
+_ASSIGNMENT_BATCH_ENTRIES = 200
+_REWRITE_BATCH_ENTRIES: Final = 500
 MAX_ENTRIES_PER_RUN: Final = 5_000
 """Maximum number of entries that one run rewrites; the next run rewrites the rest."""
 _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
-_PERMANENT: frozenset[FailureKind] = frozenset(
+_PERMANENT_FAILURES: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
 )
 """Failures after which an entry is never tried again."""
-_NEEDS_PERSON: frozenset[FailureKind] = frozenset(
+_FAILURES_FOR_PERSON: frozenset[FailureKind] = frozenset(
     {
         *("key-refused", "key-unreadable", "model-refused", "quota-exhausted", "address-refused"),
         *("request-refused", "wrong-vectors", "installation", "unsupported"),
@@ -119,7 +119,7 @@ class ExperienceFollowUp:
         entries = [entry_from_row(row) for row in rows]
         assigner = Assigner(ctx, serving)
         merged, reasons = 0, set[str]()
-        for batch in batched(entries, _ASSIGNMENT_BATCH):
+        for batch in batched(entries, _ASSIGNMENT_BATCH_ENTRIES):
             assigned, reason = assigner.assign(batch)
             ctx.guard()
             self._store_assignments(ctx, assigned)
@@ -207,7 +207,7 @@ def _select_finished_checkpoints(tenant_id: str) -> Select[Any]:
 
     An interrupted run leaves such checkpoints.
     """
-    left = (
+    pending = (
         exists()
         .where(
             _STAGED.tenant == checkpoints.c.tenant,
@@ -217,7 +217,7 @@ def _select_finished_checkpoints(tenant_id: str) -> Select[Any]:
         .correlate(checkpoints)
     )
     return select(checkpoints.c.id).where(
-        checkpoints.c.tenant == tenant_id, checkpoints.c.state.in_(OPEN_STATES), ~left
+        checkpoints.c.tenant == tenant_id, checkpoints.c.state.in_(OPEN_STATES), ~pending
     )
 
 
@@ -319,10 +319,10 @@ def _mark_embedded(
             rows,
         )
         # The retention of an entry starts when searches find it, shortly after it was embedded.
-        found = [assignment.entry.document_id for assignment, _ in placed]
+        document_ids = [assignment.entry.document_id for assignment, _ in placed]
         connection.execute(
             update(documents)
-            .where(documents.c.tenant == ref.id, documents.c.document_id.in_(found))
+            .where(documents.c.tenant == ref.id, documents.c.document_id.in_(document_ids))
             .values(embedded_at=found_at)
         )
 
@@ -333,7 +333,7 @@ def _record_failures(connection: Connection, ref: TenantRef) -> None:
         documents.c.tenant == ref.id,
         documents.c.document_id == _STAGED.document_id,
         documents.c.status == "FAILED",
-        documents.c.error_kind.in_(sorted(_PERMANENT)),
+        documents.c.error_kind.in_(sorted(_PERMANENT_FAILURES)),
     )
     connection.execute(
         update(knowledge_staging)
@@ -350,7 +350,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
         func.count().filter(_STAGED.failure.is_not(None)),
         func.count().filter(_is_pending()),
     ).where(*of_it)
-    embedded, failed, left = connection.execute(counts).one()
+    embedded, failed, pending_count = connection.execute(counts).one()
     merged = connection.scalar(
         select(func.count())
         .select_from(experience_merges)
@@ -361,11 +361,11 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
         )
         .where(*of_it, experience_merges.c.split_at.is_(None), experience_merges.c.way != "manual")
     )
-    kind = _find_failure_kind(connection, ctx.ref, checkpoint) if left else None
+    kind = _find_failure_kind(connection, ctx.ref, checkpoint) if pending_count else None
     state = "running" if embedded else "waiting"
-    if not left:
+    if not pending_count:
         state = "done"
-    elif kind in _NEEDS_PERSON:
+    elif kind in _FAILURES_FOR_PERSON:
         state = "stopped"
     connection.execute(
         update(checkpoints)
@@ -376,10 +376,10 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
             merged=merged,
             failed=failed,
             error=None if kind is None else WORDS[kind].text,
-            processed_at=None if left else ctx.clock.now(),
+            processed_at=None if pending_count else ctx.clock.now(),
         )
     )
-    return not left
+    return not pending_count
 
 
 def _find_failure_kind(
@@ -424,7 +424,11 @@ def rewrite_outdated_records(ctx: TenantContext) -> int:
     while count < MAX_ENTRIES_PER_RUN:
         ctx.guard()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
-            query = select_outdated_entries(ctx.ref.id).order_by(_STAGED.id).limit(_REWRITE_BATCH)
+            query = (
+                select_outdated_entries(ctx.ref.id)
+                .order_by(_STAGED.id)
+                .limit(_REWRITE_BATCH_ENTRIES)
+            )
             rows = connection.execute(query).all()
             if not rows:
                 return count

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-MAX_LINE: Final = 1_000
+MAX_LINE_CHARACTERS: Final = 1_000
 """Maximum number of parsed characters of a line."""
 
 # None of these expressions repeats a group that can be empty, so backtracking is limited.

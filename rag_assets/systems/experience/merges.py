@@ -122,15 +122,15 @@ def split_entry(
     return result
 
 
-def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
+def have_same_problem(connection: Connection, tenant_id: str, first: UUID, second: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
-    That is the case if both belong to the same stored problem, or if an entry of one describes its
-    problem in the same words as an entry of the other. All approvals of a gate
-    use the same words, so their words are not compared.
+    That is the case if both belong to the same stored problem, or if an entry of the first pattern
+    describes its problem in the same words as an entry of the second. All approvals of a gate use
+    the same words, so their words are not compared.
     """
     return any(
-        problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
+        problems_of(connection, tenant_id, first) & problems_of(connection, tenant_id, second)
         for problems_of in (_read_problem_ids, _read_problem_texts)
     )
 
@@ -300,7 +300,11 @@ def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
 
     A merged pattern is deleted only with its root, because the root counts its feedback.
     """
-    staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
+    staged, pattern, feedback_columns = (
+        knowledge_staging.c,
+        experience_patterns.c,
+        experience_feedback.c,
+    )
     has_entry = (
         select(staged.id)
         .where(staged.tenant == pattern.tenant, staged.pattern_id == pattern.id)
@@ -316,7 +320,9 @@ def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
     if not ids:
         return
     connection.execute(
-        delete(experience_feedback).where(said.tenant == ref.id, said.pattern_id.in_(ids))
+        delete(experience_feedback).where(
+            feedback_columns.tenant == ref.id, feedback_columns.pattern_id.in_(ids)
+        )
     )
     connection.execute(
         delete(experience_patterns).where(pattern.tenant == ref.id, pattern.id.in_(ids))
@@ -328,14 +334,19 @@ def delete_questions(connection: Connection, ref: TenantRef, before: datetime) -
 
     If a hold covers all documents of the tenant, no question is deleted.
     """
-    asked, said = experience_questions.c, experience_feedback.c
+    question_columns, feedback_columns = experience_questions.c, experience_feedback.c
     has_feedback = (
-        select(said.query_id).where(said.tenant == asked.tenant, said.query_id == asked.id).exists()
+        select(feedback_columns.query_id)
+        .where(
+            feedback_columns.tenant == question_columns.tenant,
+            feedback_columns.query_id == question_columns.id,
+        )
+        .exists()
     )
     connection.execute(
         delete(experience_questions).where(
-            asked.tenant == ref.id,
-            asked.asked_at < before,
+            question_columns.tenant == ref.id,
+            question_columns.asked_at < before,
             ~has_feedback,
             ~is_row_held(experience_questions),
         )

@@ -323,7 +323,7 @@ class Entry:
     Attributes:
         contributed_by: the name of the token that captured it.
         embedded_at: when searches first found the entry; None if they do not find it yet.
-        failure: kind of failure because of which the entry can never be embedded.
+        failure: kind of failure that makes it impossible to embed the entry; None without one.
     """
 
     id: UUID

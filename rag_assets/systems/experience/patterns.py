@@ -100,7 +100,7 @@ class AnsweringEntries:
 
 
 def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
-    """Return the time such that entries embedded before it are expired; None if none expire."""
+    """Return the time before which embedded entries are expired; None if none expire."""
     days = tenant.get_retention_days("experience")
     return None if days is None else now - timedelta(days=days)
 
@@ -128,10 +128,10 @@ class PatternReader(CatalogQueries):
         Args:
             without: id of a project whose entries are excluded.
         """
-        wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
+        conditions = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
         if without is not None:
-            wanted.append(_STAGED.project_id.is_distinct_from(without))
-        query = select(knowledge_staging).where(*wanted, _STAGED.pattern_id.is_not(None))
+            conditions.append(_STAGED.project_id.is_distinct_from(without))
+        query = select(knowledge_staging).where(*conditions, _STAGED.pattern_id.is_not(None))
         with self._database.begin() as connection:
             entries = tuple(entry_from_row(row) for row in connection.execute(query))
             patterns = {entry.pattern_id for entry in entries if entry.pattern_id is not None}
@@ -173,7 +173,7 @@ class PatternReader(CatalogQueries):
                     query = query.where(_STAGED.pattern_id > after)
             else:
                 sort_keys = _build_sort_keys_query(
-                    tenant_id, cutoff, by_use=pattern_filter.order == "use"
+                    tenant_id, cutoff, is_by_use=pattern_filter.order == "use"
                 )
                 key = sort_keys.c
                 query = (
@@ -185,11 +185,11 @@ class PatternReader(CatalogQueries):
                 if after is not None:
                     query = query.where(_is_after(connection, sort_keys, after))
             ids = list(connection.scalars(query))
-            shown = {
+            patterns_by_id = {
                 shown_pattern.id: shown_pattern
                 for shown_pattern in self._read_shown_patterns(connection, tenant_id, ids, cutoff)
             }
-        return [shown[id_] for id_ in ids if id_ in shown]
+        return [patterns_by_id[id_] for id_ in ids if id_ in patterns_by_id]
 
     def list_filter_values(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
         """Return the values by which patterns can be filtered, by field.
@@ -257,11 +257,11 @@ class PatternReader(CatalogQueries):
         counts = read_counts(connection, tenant_id, ids, cutoff)
         uses = _build_answer_counts_query(tenant_id).subquery()
         of_ids = select(uses).where(uses.c.root.in_(ids))
-        shown = {row.root: row for row in connection.execute(of_ids)}
+        rows_by_root = {row.root: row for row in connection.execute(of_ids)}
         patterns = []
         for entry in entries:
             if entry.pattern_id in counts:
-                row = shown.get(entry.pattern_id)
+                row = rows_by_root.get(entry.pattern_id)
                 pattern = build_pattern(entry, counts[entry.pattern_id], None)
                 patterns.append(
                     replace(
@@ -301,8 +301,8 @@ def read_counts(
     connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
 ) -> dict[UUID, PatternCounts]:
     """Return the counts of each of these patterns that has an unexpired entry, by id."""
-    wanted = list(ids)
-    if not wanted:
+    wanted_ids = list(ids)
+    if not wanted_ids:
         return {}
     contribution = tuple_(
         func.coalesce(_STAGED.project_id, _STAGED.id),
@@ -323,10 +323,10 @@ def read_counts(
             (experience_patterns.c.tenant == _STAGED.tenant)
             & (experience_patterns.c.id == _STAGED.pattern_id),
         )
-        .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(wanted), is_living(cutoff))
+        .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(wanted_ids), is_living(cutoff))
         .group_by(_STAGED.pattern_id, experience_patterns.c.problem_id)
     )
-    feedback = _count_feedback(connection, tenant_id, wanted)
+    feedback = _count_feedback(connection, tenant_id, wanted_ids)
     return {
         row.pattern_id: PatternCounts(
             problem_id=row.problem_id,
@@ -364,17 +364,17 @@ def _build_conditions(
     return conditions
 
 
-def _build_sort_keys_query(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
+def _build_sort_keys_query(tenant_id: str, cutoff: datetime | None, *, is_by_use: bool) -> CTE:
     """Return the query for the patterns of a tenant and their sort keys."""
     query: Any = select(
         _STAGED.pattern_id.label("id"), func.max(_STAGED.embedded_at).label("last_at")
     )
-    shown: ColumnElement[int] = literal(0)
-    if by_use:
+    shown_count: ColumnElement[int] = literal(0)
+    if is_by_use:
         uses = _build_answer_counts_query(tenant_id).subquery()
         query = query.outerjoin(uses, uses.c.root == _STAGED.pattern_id)
-        shown = func.coalesce(func.max(uses.c.shown_count), 0)
-    query = query.add_columns(shown.label("shown_count"))
+        shown_count = func.coalesce(func.max(uses.c.shown_count), 0)
+    query = query.add_columns(shown_count.label("shown_count"))
     living = (_STAGED.tenant == tenant_id, is_living(cutoff), _STAGED.pattern_id.is_not(None))
     sort_keys: CTE = query.where(*living).group_by(_STAGED.pattern_id).cte("sort_keys")
     return sort_keys
@@ -401,14 +401,14 @@ def _build_answer_counts_query(tenant_id: str) -> Select[Any]:
 
     An answer with a pattern that was merged into the root counts for the root.
     """
-    asked, pattern = experience_questions.c, experience_patterns.c
+    questions, pattern = experience_questions.c, experience_patterns.c
     shown = (
         select(
-            asked.id.label("query_id"),
-            asked.asked_at,
-            cast(func.jsonb_array_elements_text(asked.patterns), Uuid).label("pattern_id"),
+            questions.id.label("query_id"),
+            questions.asked_at,
+            cast(func.jsonb_array_elements_text(questions.patterns), Uuid).label("pattern_id"),
         )
-        .where(asked.tenant == tenant_id)
+        .where(questions.tenant == tenant_id)
         .cte("shown")
     )
     # Few patterns are merged; all others are their own roots.
@@ -507,27 +507,31 @@ class Aliases:
     def find_spellings(self, spelling: str, stored: Collection[str]) -> tuple[str, ...]:
         """Return the spelling variants of a name that occur among the stored spellings."""
         name = self.resolve_name(spelling)
-        found = sorted(other for other in stored if self.resolve_name(other) == name)
-        return tuple(found[:_MAX_SPELLINGS])
+        spellings = sorted(other for other in stored if self.resolve_name(other) == name)
+        return tuple(spellings[:_MAX_SPELLINGS])
 
 
 def resolve_names(
-    catalog: Catalog, tenant_id: str, aliases: Aliases, asked: Mapping[str, str | None]
+    catalog: Catalog, tenant_id: str, aliases: Aliases, asked_names: Mapping[str, str | None]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
     """Return the stored spelling variants of each name, and the names without a stored variant.
 
     Args:
-        asked: the names in a question by field; None matches all entries.
+        asked_names: the names in a question by field; None matches all entries.
     """
-    wanted = {field: name for field, name in asked.items() if name is not None}
-    stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
-    found = {field: aliases.find_spellings(name, stored[field]) for field, name in wanted.items()}
+    wanted_names = {field: name for field, name in asked_names.items() if name is not None}
+    stored = _read_stored_names(catalog, tenant_id, wanted_names) if wanted_names else {}
+    known_spellings = {
+        field: aliases.find_spellings(name, stored[field]) for field, name in wanted_names.items()
+    }
     unmatched = tuple(
         UnmatchedName(field, "no entry has this value or a value with the same meaning")
-        for field, spellings in found.items()
+        for field, spellings in known_spellings.items()
         if not spellings
     )
-    return {field: spellings or (wanted[field],) for field, spellings in found.items()}, unmatched
+    return {
+        field: spellings or (wanted_names[field],) for field, spellings in known_spellings.items()
+    }, unmatched
 
 
 def _read_stored_names(

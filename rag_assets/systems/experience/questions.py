@@ -203,9 +203,9 @@ class Questions:
         self, record: TenantRecord, question: TaskQuestion | FailureQuestion, caller: Caller
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         """Return the stored spelling variants of the names in a question; see resolve_names."""
-        asked = {name: getattr(question, name, None) for name in NAMES}
+        asked_names = {name: getattr(question, name, None) for name in NAMES}
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
-        resolve = partial(resolve_names, self.catalog, record.id, aliases, asked)
+        resolve = partial(resolve_names, self.catalog, record.id, aliases, asked_names)
         return await self.run_blocking(record.id, caller.name, resolve)
 
     async def _find_own_project(
@@ -234,12 +234,12 @@ class Questions:
         keys: QuestionKeys,
     ) -> Answer:
         tenant = Tenant.from_config(record.config)
-        found, scores = AnsweringEntries(), dict[UUID, float]()
+        answering, scores = AnsweringEntries(), dict[UUID, float]()
         answer = SearchAnswer()
         # Many entries may belong to one pattern. Each further search excludes entries that equal
         # entries already found, so that equal entries cannot hide all others.
         for count in _SEARCH_SIZES:
-            narrowed = _exclude_equal_entries(request, found.keys)
+            narrowed = _exclude_equal_entries(request, answering.keys)
             answer = await self.search.search(
                 record.id, narrowed.model_copy(update={"top_k": count}), patience=self.patience
             )
@@ -247,26 +247,28 @@ class Questions:
                 return Answer.of_disabled()
             scored = _score_entries(answer.hits)
             scores = scored | scores
-            found = await self._read_found_entries(record, tenant, scores, project, request)
-            has_enough = len(found.counts) >= _ENOUGH_PATTERNS or len(scored) < count
-            if has_enough or len(found.keys) > _MAX_KEYS:
+            answering = await self._read_found_entries(record, tenant, scores, project, request)
+            has_enough = len(answering.counts) >= _ENOUGH_PATTERNS or len(scored) < count
+            if has_enough or len(answering.keys) > _MAX_KEYS:
                 break
         matching, same = await self._find_same_error(record, request, keys)
         if matching.keys() - scores.keys():
             scores = matching | scores
-            found = await self._read_found_entries(record, tenant, scores, project, request)
+            answering = await self._read_found_entries(record, tenant, scores, project, request)
         exact = {
-            entry.pattern_id for entry in found.entries if entry.pattern_id and entry.id in matching
+            entry.pattern_id
+            for entry in answering.entries
+            if entry.pattern_id and entry.id in matching
         }
         is_one_error = same and len(keys.located) == 1
-        patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
+        patterns, problems = _build_patterns(answering, scores, exact if is_one_error else ())
         cutoff = compute_cutoff(tenant, self.clock.now())
         fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
-        shown = _choose_patterns(patterns, problems, limit, exact)
-        query_id = await self._record_question(record, request, shown)
+        shown_patterns = _choose_patterns(patterns, problems, limit, exact)
+        query_id = await self._record_question(record, request, shown_patterns)
         threshold = answer.debug.threshold if answer.debug else None
-        return Answer(query_id, threshold, tuple(shown))
+        return Answer(query_id, threshold, tuple(shown_patterns))
 
     async def _find_same_error(
         self, record: TenantRecord, request: SearchRequest, keys: QuestionKeys
@@ -276,10 +278,10 @@ class Questions:
         An entry with the same error at the same location answers with any cosine. If one of the
         locations is unknown, the cosine must reach the threshold.
         """
-        for wanted, is_same in ((keys.located, True), (keys.unlocated, False)):
-            if not wanted:
+        for wanted_keys, is_same in ((keys.located, True), (keys.unlocated, False)):
+            if not wanted_keys:
                 continue
-            metadata = {**request.filters.metadata, ERROR_KEYS: wanted[:_MAX_ASKED_KEYS]}
+            metadata = {**request.filters.metadata, ERROR_KEYS: wanted_keys[:_MAX_ASKED_KEYS]}
             filters = request.filters.model_copy(update={"metadata": metadata})
             changes = {"filters": filters, "top_k": _SEARCH_SIZES[0]} | (
                 {"min_score": -1.0} if is_same else {}
@@ -414,7 +416,7 @@ def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
 
 
 def _build_patterns(
-    found: AnsweringEntries, scores: Mapping[UUID, float], same: Collection[UUID]
+    answering: AnsweringEntries, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
     """Return the patterns of the found entries, best first, and the problem id of each.
 
@@ -424,12 +426,12 @@ def _build_patterns(
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}
-    entries = sorted(found.entries, key=lambda entry: (-scores[entry.id], str(entry.id)))
+    entries = sorted(answering.entries, key=lambda entry: (-scores[entry.id], str(entry.id)))
     for entry in entries:
         id_ = entry.pattern_id
-        if id_ is not None and id_ in found.counts and id_ not in patterns:
-            patterns[id_] = build_pattern(entry, found.counts[id_], scores[entry.id])
-    problems = {id_: found.counts[id_].problem_id for id_ in patterns}
+        if id_ is not None and id_ in answering.counts and id_ not in patterns:
+            patterns[id_] = build_pattern(entry, answering.counts[id_], scores[entry.id])
+    problems = {id_: answering.counts[id_].problem_id for id_ in patterns}
     # Approvals of a gate are not alternatives, because they do not contradict each other.
     problems |= {
         id_: id_ for id_, pattern in patterns.items() if pattern.entry_type == "gate_approval"
@@ -453,5 +455,5 @@ def _choose_patterns(
     solves = {pattern.id: problem for pattern, problem in zip(patterns, problems, strict=True)}
     order = rank_patterns(patterns, problems, exact)
     kept = add_conflicts(order, [solves[pattern.id] for pattern in order])
-    shown = kept[:limit]
-    return add_conflicts(shown, [solves[pattern.id] for pattern in shown])
+    shown_patterns = kept[:limit]
+    return add_conflicts(shown_patterns, [solves[pattern.id] for pattern in shown_patterns])

@@ -18,17 +18,17 @@ from rag_assets.common.tokens import count_text
 from rag_assets.search.contexts import escape_imitations, escape_places, fold_text
 from rag_assets.search.hits import take_first_sentences
 
-_Z = 1.959964
+_NORMAL_QUANTILE = 1.959964
 """Quantile of the normal distribution for 95 %."""
 _MAX_ALTERNATIVES = 3
-_MOST_COMMON, _MODERATE = 5, 3
+_MAX_COMMON, _MODERATE = 5, 3
 
 
 def choose_label(successes: int, failures: int = 0) -> str:
     """Return the label of a solution, such as "Most Common", by its successes and failures."""
     if has_mostly_failed(successes, failures):
         return "Mostly Failed"
-    if successes >= _MOST_COMMON:
+    if successes >= _MAX_COMMON:
         return "Most Common"
     return "Moderate" if successes >= _MODERATE else "Less Common"
 
@@ -52,8 +52,8 @@ def compute_wilson_bound(successes: int, failures: int) -> float:
     trials = successes + failures
     if not trials:
         return 0.0
-    rate, spread = successes / trials, _Z**2 / trials
-    margin = _Z * math.sqrt(rate * (1 - rate) / trials + spread / (4 * trials))
+    rate, spread = successes / trials, _NORMAL_QUANTILE**2 / trials
+    margin = _NORMAL_QUANTILE * math.sqrt(rate * (1 - rate) / trials + spread / (4 * trials))
     return (rate + spread / 2 - margin) / (1 + spread)
 
 
@@ -99,19 +99,21 @@ def add_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> li
         problems: the problem of each pattern; equal for alternatives.
     """
     counter: Counter[object] = Counter()
-    kept: list[tuple[Pattern, object]] = []
+    kept_pairs: list[tuple[Pattern, object]] = []
     for pattern, problem in zip(patterns, problems, strict=True):
         counter[problem] += 1
         if counter[problem] <= _MAX_ALTERNATIVES:
-            kept.append((pattern, problem))
+            kept_pairs.append((pattern, problem))
     return [
         replace(
             pattern,
             conflicts_with=tuple(
-                other.id for other, same in kept if same == problem and other.id != pattern.id
+                other.id
+                for other, other_problem in kept_pairs
+                if other_problem == problem and other.id != pattern.id
             ),
         )
-        for pattern, problem in kept
+        for pattern, problem in kept_pairs
     ]
 
 
@@ -154,20 +156,20 @@ def build_block(patterns: Sequence[Pattern], tokens: int) -> PatternBlock:
     Args:
         tokens: maximum size of the block, in cl100k_base tokens.
     """
-    kept = [
+    kept_patterns = [
         pattern
         for pattern in patterns
         if not has_mostly_failed(pattern.success_count, pattern.failure_count)
     ]
-    kept = kept[:MAX_PATTERNS]
-    while len(kept) > 1 and not _fits(kept, tokens):
-        kept.pop()
-    if kept and not _fits(kept, tokens):
-        kept = _shorten(kept[0], tokens)
-    if not kept:
+    kept_patterns = kept_patterns[:MAX_PATTERNS]
+    while len(kept_patterns) > 1 and not _fits(kept_patterns, tokens):
+        kept_patterns.pop()
+    if kept_patterns and not _fits(kept_patterns, tokens):
+        kept_patterns = _shorten(kept_patterns[0], tokens)
+    if not kept_patterns:
         return PatternBlock("", 0, ())
-    text = render_block(kept)
-    return PatternBlock(text, count_text(text), tuple(kept))
+    text = render_block(kept_patterns)
+    return PatternBlock(text, count_text(text), tuple(kept_patterns))
 
 
 def append_block(basic_context: str, block: PatternBlock) -> str:
@@ -212,7 +214,7 @@ def _render_field(value: str) -> str:
 def _escape_imitations(text: str) -> str:
     """Put a backslash before imitations of a block's lines."""
     return escape_places(
-        text, [found.start("line") for found in _LINE_OF_A_BLOCK.finditer(fold_text(text))]
+        text, [match.start("line") for match in _LINE_OF_A_BLOCK.finditer(fold_text(text))]
     )
 
 

@@ -246,8 +246,8 @@ async def request_checkpoint(
     create = partial(
         request.experience.request_checkpoint, by=request.by, caller=permitted.identity.caller
     )
-    made = await request.write(partial(create, request.tenant, body))
-    return RequestedCheckpoint(made.id, made.staged)
+    requested = await request.write(partial(create, request.tenant, body))
+    return RequestedCheckpoint(requested.id, requested.staged)
 
 
 @router.get("/checkpoints/{checkpoint_id}")
@@ -297,12 +297,12 @@ async def patterns(
     request = PermittedRequest(http, identity, backend, page.tenant).select_tenant()
 
     def read(administration: Administration, record: TenantRecord) -> Patterns:
-        found = administration.list_patterns(
+        patterns = administration.list_patterns(
             record, after=page.after, limit=page.limit + 1, pattern_filter=page
         )
-        following = found[page.limit - 1].id if len(found) > page.limit else None
-        unmatched = () if found else administration.find_unmatched_names(record, page)
-        return Patterns(tuple(found[: page.limit]), following, unmatched)
+        following = patterns[page.limit - 1].id if len(patterns) > page.limit else None
+        unmatched = () if patterns else administration.find_unmatched_names(record, page)
+        return Patterns(tuple(patterns[: page.limit]), following, unmatched)
 
     return await request.administer(read)
 

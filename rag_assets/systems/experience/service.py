@@ -166,8 +166,8 @@ class Experience:
                     )
                 return CaptureResult(entry_from_row(known), new=False, masked=tuple(known.masked))
             statement = insert(knowledge_staging).values(id=uuid4(), tenant=record.id, **row)
-            kept = connection.execute(statement.returning(knowledge_staging)).one()
-        return CaptureResult(entry_from_row(kept), new=True, masked=rules)
+            stored_row = connection.execute(statement.returning(knowledge_staging)).one()
+        return CaptureResult(entry_from_row(stored_row), new=True, masked=rules)
 
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR
@@ -216,8 +216,10 @@ class Experience:
         """
         record = self.get_record(tenant_id)
         ref, cutoff = record.ref, self.administration.compute_cutoff(record)
-        asked = experience_questions.c
-        question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
+        question_columns = experience_questions.c
+        question = select(question_columns.patterns).where(
+            question_columns.tenant == ref.id, question_columns.id == draft.query_id
+        )
         values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
         statement = (
             upsert(experience_feedback)
@@ -343,8 +345,8 @@ def _create_checkpoint(
     if known is not None and not _has_checkpoint_access(known, connection, caller):
         known, draft = None, draft.model_copy(update={"external_id": None})
     if known is not None:
-        wanted = (draft.checkpoint_type, draft.project_id)
-        if (known.checkpoint_type, known.project_id) != wanted:
+        drafted_key = (draft.checkpoint_type, draft.project_id)
+        if (known.checkpoint_type, known.project_id) != drafted_key:
             raise EntryDiffers(
                 "this external_id belongs to a different checkpoint",
                 hint="use a different external_id for each checkpoint",

@@ -89,11 +89,11 @@ def _build_checkpoint_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]
 def _build_progress_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_checkpoint_progress(checkpoint_id: str) -> str:
         id_ = _parse_id("checkpoint_id", checkpoint_id)
-        found = await _run(
+        checkpoint = await _run(
             knowledge,
             lambda experience, tenant, caller: experience.get_checkpoint(tenant, id_, caller),
         )
-        return _PROGRESS.dump_json(found.progress).decode()
+        return _PROGRESS.dump_json(checkpoint.progress).decode()
 
     return experience_checkpoint_progress
 
@@ -118,8 +118,8 @@ def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         }
         question = _validate(ContextQuestion, arguments)
         context = await _ask(knowledge, Questions.build_context, question)
-        shown = replace(context, patterns=_escape_patterns(context.patterns))
-        return _CONTEXT.dump_json(shown, exclude_none=True).decode()
+        shown_context = replace(context, patterns=_escape_patterns(context.patterns))
+        return _CONTEXT.dump_json(shown_context, exclude_none=True).decode()
 
     return experience_context
 
@@ -295,8 +295,8 @@ async def _run(knowledge: Knowledge, work: Callable[[Experience, str, Caller], _
 
 def _render_answer(answer: Answer) -> str:
     """Return an answer as JSON, with imitations of our markers escaped in its texts."""
-    shown = replace(answer, patterns=_escape_patterns(answer.patterns))
-    return _ANSWER.dump_json(shown, exclude_none=True).decode()
+    shown_answer = replace(answer, patterns=_escape_patterns(answer.patterns))
+    return _ANSWER.dump_json(shown_answer, exclude_none=True).decode()
 
 
 def _escape_patterns(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:

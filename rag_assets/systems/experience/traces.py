@@ -15,7 +15,7 @@ from typing import Final
 
 from rag_assets.common.hashing import compute_key
 from rag_assets.systems.experience.frames import (
-    MAX_LINE,
+    MAX_LINE_CHARACTERS,
     NON_FRAME_LINE,
     PYTHON_FRAME,
     RUBY_CALLER,
@@ -31,7 +31,7 @@ from rag_assets.systems.experience.frames import (
 
 MAX_PLAIN_LINES: Final = 12
 """Maximum number of lines of a text that is not reduced to its error lines, like a log."""
-_KEPT_AT_EACH_END: Final = 3
+_KEPT_END_LINES: Final = 3
 _MAX_TRACES: Final = 8
 _MAX_HEADER_LINES: Final = 15
 _MIN_WORDS: Final = 3
@@ -107,7 +107,7 @@ def compute_stored_keys(prose: str, error: str | None) -> list[str]:
     Args:
         prose: a description, which may contain traces.
     """
-    found: dict[str, None] = {}
+    keys_in_order: dict[str, None] = {}
     for failure in _find_failures(prose, error):
         for raised in {failure.chain[0], failure.chain[-1]}:
             keys = [raised.build_key()]
@@ -116,8 +116,8 @@ def compute_stored_keys(prose: str, error: str | None) -> list[str]:
                     raised.build_key(raised.frame.short_location),
                     raised.build_key(_ANY_FRAME),
                 ]
-            found |= dict.fromkeys(filter(None, keys))
-    return sorted(found)
+            keys_in_order |= dict.fromkeys(filter(None, keys))
+    return sorted(keys_in_order)
 
 
 def compute_question_keys(prose: str, error: str | None) -> QuestionKeys:
@@ -156,8 +156,8 @@ def condense_errors(text: str) -> str:
     if len(distinct) <= MAX_PLAIN_LINES:
         return "\n".join(distinct)
     errors = [line for line in distinct if _ERROR_WORD.search(line)] or distinct
-    if len(errors) > 2 * _KEPT_AT_EACH_END:
-        errors = [*errors[:_KEPT_AT_EACH_END], *errors[-_KEPT_AT_EACH_END:]]
+    if len(errors) > 2 * _KEPT_END_LINES:
+        errors = [*errors[:_KEPT_END_LINES], *errors[-_KEPT_END_LINES:]]
     return "\n".join(errors)
 
 
@@ -189,7 +189,7 @@ def normalize_line(line: str) -> str:
 
     Exit codes, HTTP status codes and error numbers are kept.
     """
-    line = strip_log_prefix(line[:MAX_LINE]).strip()
+    line = strip_log_prefix(line[:MAX_LINE_CHARACTERS]).strip()
     for pattern, replacement in _VARYING:
         line = pattern.sub(replacement, line)
     codes: list[str] = []
@@ -206,7 +206,7 @@ def normalize_line(line: str) -> str:
 
 def read_traces(lines: Sequence[str]) -> list[Trace]:
     """Return the traces in the lines of a text, in order."""
-    bare = [strip_log_prefix(line[:MAX_LINE]) for line in lines]
+    bare = [strip_log_prefix(line[:MAX_LINE_CHARACTERS]) for line in lines]
     traces: list[Trace] = []
     at = 0
     while at < len(bare) and len(traces) < _MAX_TRACES:
@@ -230,8 +230,8 @@ _RUST_PANIC = re.compile(
 _RUBY_RAISED = re.compile(r"(.*) \(([A-Z]\w*(?:::\w+)*)\)$")
 _LARAVEL_RAISED = re.compile(r".*\[object\] \(([\w\\]+)\(code: [^)]*\): (.*) at (\S+):\d+\)$")
 _RAILS_RAISED = re.compile(r"([A-Z]\w*(?:::\w+)*) \((.+)\):?$")
-_CAUSED = "direct cause of the following exception"
-_HANDLED = "During handling of the above exception"
+_CAUSED_TEXT = "direct cause of the following exception"
+_HANDLED_TEXT = "During handling of the above exception"
 _ERROR_NAME = (
     r"(?:[A-Za-z_$][\w$]*(?:\.|::|\\+))*"
     r"(?:[A-Z][\w$]*)?(?:Error|Exception|Failure|Fault|Timeout|Interrupt|Panic|Abort|Warning|Exit)"
@@ -293,9 +293,9 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 def _find_failures(prose: str, error: str | None) -> list[Trace]:
     """Return the traces in both texts, and each error line outside them as a further trace."""
-    found = [*_find_failures_in_text(prose), *_find_failures_in_text(error or "")]
-    if found or error is None:
-        return found[:_MAX_TRACES]
+    failures = [*_find_failures_in_text(prose), *_find_failures_in_text(error or "")]
+    if failures or error is None:
+        return failures[:_MAX_TRACES]
     lines = [line for line in map(str.strip, error.splitlines()) if line]
     errors = [line for line in lines if _ERROR_WORD.search(line)] or lines
     if not errors:
@@ -317,7 +317,7 @@ def _find_failures_in_text(text: str) -> list[Trace]:
 
 def _parse_error_line(line: str) -> RaisedError | None:
     """Return the error in a line; None if the line has no error."""
-    line = strip_log_prefix(line[:MAX_LINE]).strip()
+    line = strip_log_prefix(line[:MAX_LINE_CHARACTERS]).strip()
     typed = _parse_typed_error(line, _TYPED)
     if typed is not None:
         return typed if typed.message else None
@@ -379,10 +379,10 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
     own = next((frame for frame in frames if frame.is_own), None)
     ruby = RUBY_FRAME.match(lines[start])
     if ruby and ruby[3]:
-        named = _RUBY_RAISED.match(ruby[3])
+        typed_message = _RUBY_RAISED.match(ruby[3])
         raised = (
-            RaisedError(_shorten_name(named[2]), named[1], own)
-            if named
+            RaisedError(_shorten_name(typed_message[2]), typed_message[1], own)
+            if typed_message
             else RaisedError("", ruby[3], own)
         )
         return Trace((raised,), start, at)
@@ -435,9 +435,9 @@ def _parse_trace_below_exceptions(
 
 def _parse_line_above_frames(line: str) -> RaisedError | None:
     """Return the exception in a line above frames; None if the line has no exception."""
-    named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
-    if named:
-        return RaisedError(_shorten_name(named[1]), named[2].strip())
+    raised_match = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
+    if raised_match:
+        return RaisedError(_shorten_name(raised_match[1]), raised_match[2].strip())
     served = _GO_SERVED.match(line)
     if served:
         return RaisedError("panic", served[1])
@@ -481,9 +481,9 @@ def _add_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[
         return [trace]
     last = traces[-1]
     between = " ".join(line.strip() for line in lines[last.end_line : trace.first_line])
-    if _CAUSED in between:
+    if _CAUSED_TEXT in between:
         chain = (*trace.chain, *last.chain)
-    elif _HANDLED in between:
+    elif _HANDLED_TEXT in between:
         chain = trace.chain
     elif any(RUBY_CALLER.match(line) for line in lines[trace.first_line : trace.end_line]):
         chain = last.chain

@@ -159,8 +159,10 @@ def shorten_text(text: str, tokens: int) -> str:
     lines = text.splitlines()
     if len(lines) <= 2:  # noqa: PLR2004 - no line between the first and the last
         return _cut_middle(text, tokens)
-    kept = _find_largest(len(lines) // 2, lambda n: count_text(_join_line_ends(lines, n)) <= tokens)
-    ends = _join_line_ends(lines, max(1, kept))
+    kept_count = _find_largest(
+        len(lines) // 2, lambda n: count_text(_join_line_ends(lines, n)) <= tokens
+    )
+    ends = _join_line_ends(lines, max(1, kept_count))
     return ends if count_text(ends) <= tokens else _cut_middle(ends, tokens)
 
 

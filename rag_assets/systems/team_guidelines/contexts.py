@@ -175,7 +175,7 @@ class Contexts:
             context = await self._build_fallback(_explain_no_hits(answer), record, caller)
             context = _add_rules(context, rules, request)
         return await self._add_search_details(
-            context, answer, record, search, explain=request.explain
+            context, answer, record, search, is_explained=request.explain
         )
 
     def _explain_no_documents(self, tenant_id: str) -> Reason:
@@ -212,7 +212,7 @@ class Contexts:
         record: TenantRecord,
         search: SearchRequest,
         *,
-        explain: bool,
+        is_explained: bool,
     ) -> GuidelinesContext:
         """Return the context with the threshold, scores and, if requested, near misses."""
         debug = answer.debug
@@ -223,7 +223,7 @@ class Contexts:
             embedder=answer.embedder,
             generation=answer.generation,
         )
-        if not explain:
+        if not is_explained:
             return context
         misses: tuple[NearMiss, ...] = ()
         if context.threshold is not None:
@@ -264,16 +264,16 @@ def _build_from_hits(
     rendered: dict[str, set[int]] = {}
     for chunk in rule_section.chunks:
         rendered.setdefault(chunk.document_id, set()).add(chunk.chunk_index)
-    kept = [hit for hit, _ in rules if hit.ordinal in rendered.get(hit.document_id, ())]
+    kept_hits = [hit for hit, _ in rules if hit.ordinal in rendered.get(hit.document_id, ())]
     others = (remove_passages(hit, rendered.get(hit.document_id, ())) for hit in answer.hits)
-    hits = [*kept, *(hit for hit in others if hit is not None)]
+    hits = [*kept_hits, *(hit for hit in others if hit is not None)]
     section = render_passages(hits, request.token_budget, kinds)
     return GuidelinesContext(
         source="documents",
         section=section.text,
         tokens=section.tokens,
         chunks=section.chunks,
-        omitted=section.omitted + len(rules) - len(kept),
+        omitted=section.omitted + len(rules) - len(kept_hits),
     )
 
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assets.api.guard import MAX_BODY, Guarded, Streamed
+from rag_assets.api.guard import MAX_BODY_BYTES, Guarded, Streamed
 from rag_assets.api.guideline_responses import (
     DeletedDocument,
     DocumentPage,
@@ -188,12 +188,12 @@ async def retry_document(
 ) -> GuidelineDocument:
     """Retry a failed document (202); any other document stays unchanged (200). For admins."""
     retry = request.guidelines.library.retry
-    shown, is_retried = await request.write(
+    shown_document, is_retried = await request.write(
         partial(retry, request.project, document_id, request.caller)
     )
     if not is_retried:
         response.status_code = _OK
-    return shown
+    return shown_document
 
 
 @documents.get("/{document_id}/chunks")
@@ -238,7 +238,7 @@ class LongTextRoute(Guarded):
     A character of the text may take two JSON escapes.
     """
 
-    most_bytes = MAX_BODY + 2 * len(r"\ud83d") * MAX_CHARACTERS
+    most_bytes = MAX_BODY_BYTES + 2 * len(r"\ud83d") * MAX_CHARACTERS
 
 
 texts = APIRouter(

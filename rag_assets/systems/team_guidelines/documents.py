@@ -398,7 +398,7 @@ class GuidelineLibrary:
             )
         else:
             row = self._read_progress(project, [state]).get(document_id, NO_PROGRESS).chunks
-        chunks = _build_chunks(document_id, row, answers=state.answers)
+        chunks = _build_chunks(document_id, row, is_answering=state.answers)
         return replace(chunks, masked=self._find_masked_secrets(project, document_id))
 
     def _find_masked_secrets(
@@ -509,12 +509,14 @@ class GuidelineLibrary:
         )
 
 
-def _build_chunks(document_id: str, row: ChunkSetRow | None, *, answers: bool) -> DocumentChunks:
+def _build_chunks(
+    document_id: str, row: ChunkSetRow | None, *, is_answering: bool
+) -> DocumentChunks:
     if row is None:
-        return DocumentChunks(document_id, answers, (), ())
+        return DocumentChunks(document_id, is_answering, (), ())
     return DocumentChunks(
         document_id,
-        answers,
+        is_answering,
         tuple(map(_build_chunk, row.chunks)),
         tuple(DroppedChunk(dropped.ordinal, dropped.rules) for dropped in row.dropped),
     )

@@ -245,7 +245,7 @@ class GuidelineProjects:
 
     def show(self, project: OpenProject, key: KeyState) -> ProjectView:
         """Return a project with its effective settings and the state of its key."""
-        shown = list_effective_settings(project.configured_tenant)
+        shown_settings = list_effective_settings(project.configured_tenant)
         serving = self._catalog.generations.serving(project.record.id)
         is_same = serving is not None and serving.embedder_id == project.embedder_id
         measured = (
@@ -255,13 +255,13 @@ class GuidelineProjects:
             project_id=project.project_id,
             organization_id=project.organization_id,
             tenant=project.record.id,
-            name=shown["name"],
-            chat_model=shown["chat_model"],
-            provider=shown["provider"],
-            min_score=shown["min_score"],
-            threshold_from=shown["threshold_from"],
+            name=shown_settings["name"],
+            chat_model=shown_settings["chat_model"],
+            provider=shown_settings["provider"],
+            min_score=shown_settings["min_score"],
+            threshold_from=shown_settings["threshold_from"],
             threshold=project.tenant.min_score(project.embedder_id, measured=measured),
-            caps=CapSettings(**shown["caps"]),
+            caps=CapSettings(**shown_settings["caps"]),
             embedder=project.embedder_id,
             rag_guidelines=project.record.has_opted_in,
             key=key,
@@ -427,8 +427,8 @@ class GuidelineKeys:
         """List the keys that a project may use, by provider: its own key before inherited keys."""
         entries = self._ring.entries(project.record.id)
         order = {"project": 0, "organization": 1, "operator": 2}
-        shown = [_build_key_view(entry) for entry in entries]
-        return Keys(tuple(sorted(shown, key=lambda key: (key.provider, order[key.source]))))
+        key_views = [_build_key_view(entry) for entry in entries]
+        return Keys(tuple(sorted(key_views, key=lambda key: (key.provider, order[key.source]))))
 
     def list_for_organization(self, organization_id: str) -> Keys:
         """List an organization's own keys."""
@@ -540,5 +540,5 @@ def _require_provider(provider: str) -> None:
     if provider not in WITH_KEYS:
         # The error does not repeat the name, because it may be a misplaced key.
         raise InvalidRequest(
-            "no provider with this name accepts keys", hint=f"one of: {', '.join(WITH_KEYS)}"
+            "no provider with this name accepts keys", hint=f"choose one of: {', '.join(WITH_KEYS)}"
         )

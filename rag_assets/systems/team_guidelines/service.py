@@ -173,7 +173,7 @@ class GuidelineUsage:
         return tuple(
             _build_cap(
                 cap,
-                reached=cap.share >= 1
+                is_reached=cap.share >= 1
                 or cap.would_stop(project.passage_cost)
                 or cap.name in stopped,
             )
@@ -204,13 +204,13 @@ class GuidelineUsage:
 _CAPS = {"per_month": "perMonth", "per_day": "perDay", "per_run": "perRun"}
 
 
-def _build_cap(cap: Cap, *, reached: bool) -> CapView:
+def _build_cap(cap: Cap, *, is_reached: bool) -> CapView:
     return CapView(
         name=_CAPS[cap.name],
         dollars=cap.most,
         spent=cap.spent,
         until=cap.until,
-        reached=reached,
+        reached=is_reached,
     )
 
 

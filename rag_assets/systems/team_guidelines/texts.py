@@ -281,8 +281,8 @@ def _parse_globs(value: Any) -> Iterable[str]:
 
 def find_files(task: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the files of a task: these paths, then the paths in its text."""
-    named = [match[0] for match in _PATH_IN_TEXT.finditer(task)]
-    return tuple(dict.fromkeys([*paths, *named]))[:MAX_PATHS]
+    paths_in_text = [match[0] for match in _PATH_IN_TEXT.finditer(task)]
+    return tuple(dict.fromkeys([*paths, *paths_in_text]))[:MAX_PATHS]
 
 
 def matches_any_file(globs: Sequence[str], files: Sequence[str]) -> bool:

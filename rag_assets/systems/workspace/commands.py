@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rag_assets.systems.workspace.tree import Page
     from rag_assets.systems.workspace.tree_service import TreeService
 
-_RECORDS_AT_ONCE: Final = 10_000
-_SHOWN: Final = 20
+_PAGE_RECORDS: Final = 10_000
+_MAX_SHOWN_ROWS: Final = 20
 
 app = typer.Typer(help="Pages of a workspace and their readers.", no_args_is_help=True)
 tree = typer.Typer(help="The tree of pages, with their readers.", no_args_is_help=True)
@@ -137,11 +137,11 @@ def access(
     as_json: Json = False,
 ) -> None:
     """Show whether one of the principals may read a page, and by which grant."""
-    found = _open_service(session).explain_access(tenant, page, tuple(principals))
+    access_answer = _open_service(session).explain_access(tenant, page, tuple(principals))
     if as_json:
-        print_json(found)
+        print_json(access_answer)
         return
-    say(f"{'yes' if found.readable else 'no'}: {found.reason}")
+    say(f"{'yes' if access_answer.readable else 'no'}: {access_answer.reason}")
 
 
 @app.command("records")
@@ -162,14 +162,16 @@ def records(
     from rag_assets.api.record_routes import describe_reason
     from rag_assets.storage.catalog.records.states import RecordFilter
 
-    chosen, states = RecordFilter(status=status, page_uuid=page), list["RecordState"]()
+    record_filter, states = RecordFilter(status=status, page_uuid=page), list["RecordState"]()
     session.catalog.tenants.get(tenant)
-    while found := session.catalog.record_states.page(
-        tenant, None, chosen, scopes={}, limit=_RECORDS_AT_ONCE
+    while state_page := session.catalog.record_states.page(
+        tenant, None, record_filter, scopes={}, limit=_PAGE_RECORDS
     ):
-        states += found
-        last = found[-1]
-        chosen = replace(chosen, after=(last.source, last.source_type, last.source_id))
+        states += state_page
+        last = state_page[-1]
+        record_filter = replace(
+            record_filter, after=(last.source, last.source_type, last.source_id)
+        )
     rows = [
         (
             *(state.source_type, state.source_id, state.page_uuid, state.status),
@@ -179,8 +181,8 @@ def records(
     ]
     names = ("type", "id", "page", "status", "chunks", "reason")
     if as_json:
-        shown = [dict(zip(names, row, strict=True)) for row in rows]
-        print_json({"tenant": tenant, "records": shown})
+        shown_rows = [dict(zip(names, row, strict=True)) for row in rows]
+        print_json({"tenant": tenant, "records": shown_rows})
         return
     print_table(names, rows)
 
@@ -247,20 +249,30 @@ def pulls(session: Session, tenant: TenantArgument, as_json: Json = False) -> No
     known = states.read_for_tenant(tenant)
     sources = get_pulled_sources(Tenant.from_config(record.config))
     counts = states.count_set_aside(tenant)
-    rows = states.list_set_aside_rows(tenant, _SHOWN)
+    rows = states.list_set_aside_rows(tenant, _MAX_SHOWN_ROWS)
     if as_json:
-        found = [known[source.name] for source in sources if source.name in known]
+        source_states = [known[source.name] for source in sources if source.name in known]
         set_aside = {f"{name}.{type_}": count for (name, type_), count in counts.items()}
-        print_json({"tenant": tenant, "sources": found, "set_aside": set_aside, "rows": rows})
+        print_json(
+            {"tenant": tenant, "sources": source_states, "set_aside": set_aside, "rows": rows}
+        )
         return
     table = []
     for source in sources:
         state = known.get(source.name)
         bad = sum(count for (name, _), count in counts.items() if name == source.name)
         at = state.pulled_at if state else None
-        shown = at.strftime("%Y-%m-%d %H:%M:%S") if at else "never"
-        held = state.held_deletions if state else 0
-        table.append([source.name, shown, f"{bad:,}", f"{held:,}", (state and state.error) or ""])
+        shown_time = at.strftime("%Y-%m-%d %H:%M:%S") if at else "never"
+        held_deletions = state.held_deletions if state else 0
+        table.append(
+            [
+                source.name,
+                shown_time,
+                f"{bad:,}",
+                f"{held_deletions:,}",
+                (state and state.error) or "",
+            ]
+        )
     print_table(["source", "pulled", "set aside", "held", "last failure"], table)
     for row in rows:
         say(f"{row.source}: {row.source_type} {row.shown}: {row.field}: {row.problem}")

@@ -29,9 +29,9 @@ _TENANTS_TAG = "rag_assets/pulled_tenants"
 _WAIT_SECONDS = 60.0
 _KEPT_DAYS = 3
 """Days after which runs of this job are deleted, because one starts every minute."""
-_AT_ONCE = 50
+_MAX_TENANTS_PER_RUN = 50
 """Maximum number of tenants in one run; the next run pulls the others."""
-_SLOW_RUNS = 2
+_MAX_SLOW_RUNS = 2
 """Maximum concurrent runs that each pull one slow tenant; other jobs also need run slots."""
 
 
@@ -104,9 +104,11 @@ def pull_tenants(
             raise choose_worst_failure(failures)
         return "; ".join(done) or "nothing was due"
 
-    wanted = config.tenants
-    chosen = [record for record in records if wanted is None or record.id in wanted]
-    call_for_each_tenant(context, postgres.installation, chosen, "pulling sources", pull)
+    wanted_tenants = config.tenants
+    chosen_records = [
+        record for record in records if wanted_tenants is None or record.id in wanted_tenants
+    ]
+    call_for_each_tenant(context, postgres.installation, chosen_records, "pulling sources", pull)
 
 
 nightly_keys = Schedule(
@@ -156,9 +158,9 @@ def sql_sources_sensor(
     # Only one grouped run is requested at a time, even if it is delayed, because other jobs also
     # need run slots.
     is_grouped = any(len(ids) > 1 for ids in under_way)
-    quick = [] if is_grouped else [id_ for id_ in quick if id_ not in busy][:_AT_ONCE]
+    quick = [] if is_grouped else [id_ for id_ in quick if id_ not in busy][:_MAX_TENANTS_PER_RUN]
     slow = [id_ for id_ in slow if id_ not in busy]
-    free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
+    free = max(_MAX_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
     groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]
     skip = None if groups else dg.SkipReason(f"no source is due in {len(records):,} tenants")
     return dg.SensorResult(

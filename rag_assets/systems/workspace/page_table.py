@@ -111,23 +111,27 @@ class TreeTable(CatalogQueries):
         with self._database.begin_exclusive(ref) as connection:
             former = _select_rows(connection, ref.id, {uuid for uuid, _ in edits})
             stored = {uuid: page_from_row(row) for uuid, row in former.items()}
-            wanted, refused = _apply_edits(edits, stored)
+            edited_pages, refused = _apply_edits(edits, stored)
             shaped = {
                 uuid: page
-                for uuid, page in wanted.items()
+                for uuid, page in edited_pages.items()
                 if uuid not in stored or stored[uuid].shape != page.shape
             }
             known = former | _select_related_rows(connection, ref.id, shaped, stored)
             for uuid in _remove_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
-                del wanted[uuid]
-                refused |= {n: loop_error() for n, (one, _) in enumerate(edits) if one == uuid}
-            if wanted and ROOT not in known:
+                del edited_pages[uuid]
+                refused |= {
+                    n: loop_error() for n, (edited, _) in enumerate(edits) if edited == uuid
+                }
+            if edited_pages and ROOT not in known:
                 _ensure_root(connection, ref.id)
                 known |= _select_rows(connection, ref.id, {ROOT})
             plan = plan_tree(shaped.values(), [page_from_row(row) for row in known.values()])
             scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
-            written = [page for page in wanted.values() if stored.get(page.uuid) != page]
-            _write_pages(connection, ref, written, scopes)
+            changed_pages = [
+                page for page in edited_pages.values() if stored.get(page.uuid) != page
+            ]
+            _write_pages(connection, ref, changed_pages, scopes)
             moved = {
                 uuid: scope
                 for uuid, scope in plan.scopes.items()
@@ -135,9 +139,9 @@ class TreeTable(CatalogQueries):
             }
             documents_moved = _set_document_scopes(connection, ref, moved) if moved else 0
             if moved:
-                _set_page_scopes(connection, ref, moved, followed=not documents_moved)
+                _set_page_scopes(connection, ref, moved, is_followed=not documents_moved)
                 _replace_ancestors(connection, ref, shaped, plan)
-            narrowed = _replace_grants(connection, ref, written)
+            narrowed = _replace_grants(connection, ref, changed_pages)
             narrowed |= {uuid for uuid in shaped if uuid in stored}
             if narrowed:
                 # One event is enough, because after an earlier dump is restored, the whole tree
@@ -145,7 +149,7 @@ class TreeTable(CatalogQueries):
                 record_change(connection, ref, "page_changed", min(narrowed))
             if documents_moved:
                 notify(connection, ref.id)
-        return ChangedPages({uuid: scopes[uuid] for uuid in wanted}, documents_moved, refused)
+        return ChangedPages({uuid: scopes[uuid] for uuid in edited_pages}, documents_moved, refused)
 
     def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> tuple[int, Sequence[str]]:
         """Delete pages, all pages below them, and the records attached to any of them.
@@ -197,14 +201,14 @@ def _apply_edits(
 
     The second value contains the error of each rejected edit, by position of the edit.
     """
-    wanted: dict[str, Page] = {}
+    edited_pages: dict[str, Page] = {}
     refused: dict[int, RagAssetsError] = {}
     for number, (uuid, edit) in enumerate(edits):
         try:
-            wanted[uuid] = edit(wanted.get(uuid, stored.get(uuid)))
+            edited_pages[uuid] = edit(edited_pages.get(uuid, stored.get(uuid)))
         except (InvalidRequest, UnknownDocument) as error:
             refused[number] = error
-    return wanted, refused
+    return edited_pages, refused
 
 
 def _select_related_rows(
@@ -249,23 +253,23 @@ def _write_pages(
     )
 
 
-def _replace_grants(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
+def _replace_grants(connection: Connection, ref: TenantRef, pages: Sequence[Page]) -> set[str]:
     """Make the scope of each page grant access to exactly the page's readers.
 
     Returns:
         the pages from which readers were removed.
     """
-    if not written:
+    if not pages:
         return set()
     table = access_scopes.c
-    pairs = [(build_page_scope(page.uuid), name) for page in written for name in page.readers]
+    pairs = [(build_page_scope(page.uuid), name) for page in pages for name in page.readers]
     new = unnest_pairs(pairs, name="new")
     stays = exists().where(table.scope == new.c.key, table.principal == new.c.value)
     removed = connection.scalars(
         delete(access_scopes)
         .where(
             table.tenant == ref.id,
-            matches_any(table.scope, [build_page_scope(page.uuid) for page in written]),
+            matches_any(table.scope, [build_page_scope(page.uuid) for page in pages]),
             ~stays,
         )
         .returning(table.scope)
@@ -283,7 +287,7 @@ def _replace_grants(connection: Connection, ref: TenantRef, written: Sequence[Pa
 def _replace_ancestors(
     connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
 ) -> None:
-    """Store from which scopes each affected scope inherits; see TreePlan.ancestors.
+    """Store the scopes from which each affected scope inherits; see TreePlan.ancestors.
 
     Args:
         shaped: uuids of the changed pages.
@@ -294,11 +298,11 @@ def _replace_ancestors(
         table.tenant == ref.id, matches_any(table.scope, scopes)
     )
     former = {(row.scope, row.ancestor) for row in connection.execute(query)}
-    wanted = {
+    new_ancestors = {
         (scope, ancestor) for scope, ancestors in plan.ancestors.items() for ancestor in ancestors
     }
-    if former - wanted:
-        removed = unnest_pairs(former - wanted, name="removed")
+    if former - new_ancestors:
+        removed = unnest_pairs(former - new_ancestors, name="removed")
         connection.execute(
             delete(scope_ancestors).where(
                 table.tenant == ref.id,
@@ -306,8 +310,8 @@ def _replace_ancestors(
                 table.ancestor == removed.c.value,
             )
         )
-    if wanted - former:
-        new = unnest_pairs(wanted - former, name="new")
+    if new_ancestors - former:
+        new = unnest_pairs(new_ancestors - former, name="new")
         rows = select(literal(ref.id), new.c.key, new.c.value)
         connection.execute(
             insert(scope_ancestors).from_select(["tenant", "scope", "ancestor"], rows)
@@ -338,16 +342,16 @@ def _set_document_scopes(connection: Connection, ref: TenantRef, scopes: Mapping
 
 
 def _set_page_scopes(
-    connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
+    connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, is_followed: bool
 ) -> None:
     """Set the access scope of pages.
 
     Args:
-        followed: if False, the index entries of the pages are marked for an update.
+        is_followed: if False, the index entries of the pages are marked for an update.
     """
     new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
-    move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
+    move = {} if is_followed else {"moved": connection.scalar(select(page_moves.next_value()))}
     connection.execute(
         update(pages)
         .where(table.tenant == ref.id, table.uuid == new.c.key)
@@ -358,13 +362,13 @@ def _set_page_scopes(
 def _ensure_root(connection: Connection, tenant_id: str) -> None:
     """Add the root, which all members may read, if it does not exist yet."""
     root = create_root()
-    made = connection.execute(
+    created_root = connection.execute(
         upsert(pages)
         .values(tenant=tenant_id, scope=build_page_scope(ROOT), **build_page_columns(root))
         .on_conflict_do_nothing()
         .returning(pages.c.uuid)
     ).first()
-    if made is not None:
+    if created_root is not None:
         connection.execute(
             upsert(access_scopes)
             .values(tenant=tenant_id, scope=build_page_scope(ROOT), principal=MEMBERS)

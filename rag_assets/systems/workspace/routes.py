@@ -201,8 +201,10 @@ async def list_pages(
 ) -> TreePages:
     """List the pages of the tree, by uuid, without titles. For admins and writers."""
     workspace = await require_writer(request, parameters, identity, backend)
-    chosen = parameters.model_dump(include={"parent", "after", "limit"})
-    return await workspace.read(lambda: workspace.tree.list_pages_after(workspace.tenant, **chosen))
+    page_parameters = parameters.model_dump(include={"parent", "after", "limit"})
+    return await workspace.read(
+        lambda: workspace.tree.list_pages_after(workspace.tenant, **page_parameters)
+    )
 
 
 @tree_router.delete("/tree/{uuid}")

@@ -50,7 +50,7 @@ from rag_assets.tenants.application_settings import (
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_configured_embedder
 
-_SHOWN = tuple(
+_SHOWN_FIELDS = tuple(
     field
     for field in ApplicationSettings.__dataclass_fields__
     if field not in {"embedder", "updated_at", "updated_by"}
@@ -143,9 +143,9 @@ class SettingsService:
             settings: ApplicationSettings, operators: Mapping[str, Any], is_unused: bool
         ) -> ApplicationSettings:
             drafted = replace(settings, **draft.model_dump(include=draft.model_fields_set))
-            wanted = find_wanted_embedder(drafted, get_configured_embedder(operators))
-            _require_usable(operators, replace(drafted, embedder=wanted))
-            return replace(drafted, embedder=wanted) if is_unused else drafted
+            wanted_embedder = find_wanted_embedder(drafted, get_configured_embedder(operators))
+            _require_usable(operators, replace(drafted, embedder=wanted_embedder))
+            return replace(drafted, embedder=wanted_embedder) if is_unused else drafted
 
         self._catalog.application_settings.change(record.ref, apply_draft, by)
         present = self._catalog.tenants.get(tenant_id)
@@ -211,7 +211,7 @@ def build_settings_response(record: TenantRecord) -> Settings:
         pending_model=find_pending_model(record),
         vector_backend=tenant.workspace.vector_backend,
         resolved_comment_days=tenant.workspace.resolved_comment_days,
-        own=tuple(name for name in _SHOWN if getattr(settings, name) is not None),
+        own=tuple(name for name in _SHOWN_FIELDS if getattr(settings, name) is not None),
         updated_at=settings.updated_at,
         updated_by=settings.updated_by,
     )
@@ -236,7 +236,7 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Refuse dimensions other than those of a local model; no build would ever be complete."""
+    """Refuse dimensions that a local model does not produce: no build would ever be complete."""
     try:
         own = build_embedder(EmbedderConfig(model=model)).dimensions
     except ConfigurationError as error:
@@ -259,9 +259,9 @@ class WorkspaceFollowUp:
             return None
         record = catalog.tenants.get(tenant_id)
         backend = record.config.get("workspace", {}).get("vector_backend")
-        left = _describe_remaining_work(serving, wanted=backend == "pgvector")
+        remaining_work = _describe_remaining_work(serving, is_wanted=backend == "pgvector")
         pause = serving.vectors_retry_at
-        return None if pause is not None and Clock().now() < pause else left
+        return None if pause is not None and Clock().now() < pause else remaining_work
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
         """Return an empty set: only the texts of passages have vectors."""
@@ -272,11 +272,14 @@ class WorkspaceFollowUp:
 
         If pgvector's server does not respond, a later run does it.
         """
-        wanted = ctx.tenant.workspace.vector_backend == "pgvector"
-        if ctx.store.vectors is None or _describe_remaining_work(serving, wanted=wanted) is None:
+        uses_pgvector = ctx.tenant.workspace.vector_backend == "pgvector"
+        if (
+            ctx.store.vectors is None
+            or _describe_remaining_work(serving, is_wanted=uses_pgvector) is None
+        ):
             return {}
         try:
-            work = fill_vectors if wanted else drop_vectors
+            work = fill_vectors if uses_pgvector else drop_vectors
             done = work(ctx, serving, ctx.store.vectors)
         except (VectorsUnavailable, NoVectorBackend) as error:
             table = ctx.catalog.generations
@@ -291,9 +294,9 @@ class WorkspaceFollowUp:
 FOLLOW_UP = WorkspaceFollowUp()
 
 
-def _describe_remaining_work(serving: Generation, *, wanted: bool) -> str | None:
-    if wanted and serving.vectors_beside != "answering":
+def _describe_remaining_work(serving: Generation, *, is_wanted: bool) -> str | None:
+    if is_wanted and serving.vectors_beside != "answering":
         return "vectors wait to be copied to pgvector"
-    if not wanted and serving.vectors_beside is not None:
+    if not is_wanted and serving.vectors_beside is not None:
         return "vectors in pgvector wait to be deleted"
     return None

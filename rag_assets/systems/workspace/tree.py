@@ -134,18 +134,18 @@ def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
     Raises:
         InvalidRequest: a page would be too far from the root.
     """
-    wanted = {page.uuid: page for page in changed}
-    tree = {page.uuid: page for page in pages} | wanted
+    changed_pages = {page.uuid: page for page in changed}
+    tree = {page.uuid: page for page in pages} | changed_pages
     below: dict[str | None, list[str]] = {}
     for page in tree.values():
         below.setdefault(page.parent, []).append(page.uuid)
     accesses: dict[str, EffectiveAccess] = {}
-    left, affected = [*wanted], set[str]()
-    while left:
-        uuid = left.pop()
+    unvisited, affected = [*changed_pages], set[str]()
+    while unvisited:
+        uuid = unvisited.pop()
         if uuid not in affected:
             affected.add(uuid)
-            left += below.get(uuid, ())
+            unvisited += below.get(uuid, ())
     for uuid in affected:
         _add_access_along_path(uuid, tree, accesses)
     if max((accesses[uuid].depth for uuid in affected), default=0) > MAX_DEPTH:
@@ -208,12 +208,12 @@ def order_pages(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
     below: dict[str | None, list[Page]] = {}
     for page in known.values():
         below.setdefault(page.parent if page.parent in known else None, []).append(page)
-    left = [(page, 0) for page in sorted(below.get(None, ()), key=_build_root_last_key)]
-    while left:
-        page, depth = left.pop()
+    waiting_pages = [(page, 0) for page in sorted(below.get(None, ()), key=_build_root_last_key)]
+    while waiting_pages:
+        page, depth = waiting_pages.pop()
         yield page, depth
         children = sorted(below.get(page.uuid, ()), key=lambda child: child.uuid, reverse=True)
-        left += [(child, depth + 1) for child in children]
+        waiting_pages += [(child, depth + 1) for child in children]
 
 
 def _build_root_last_key(page: Page) -> tuple[bool, str]:

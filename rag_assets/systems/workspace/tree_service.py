@@ -264,8 +264,8 @@ class TreeService:
         if removed and not allow_deletes:
             _require_few_removals(len(extra), len(known))
         if apply:
-            named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
-            pages = [wanted[uuid] for uuid in sorted(named)]
+            named_pages = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
+            pages = [wanted[uuid] for uuid in sorted(named_pages)]
             for page in pages:
                 self.require_no_credential(page)
             edits: list[PageEdit] = [(page.uuid, partial(_replace_page, page)) for page in pages]
@@ -318,9 +318,9 @@ class TreeService:
     ) -> TreePages:
         """Return up to `limit` pages after the page `after`, ordered by uuid."""
         record = self._require_workspace(tenant_id)
-        found = self._lists.list_page(record.id, parent=parent, after=after, limit=limit + 1)
-        shown = tuple(build_page_response(page, scope) for page, scope in found[:limit])
-        return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
+        pages = self._lists.list_page(record.id, parent=parent, after=after, limit=limit + 1)
+        shown_pages = tuple(build_page_response(page, scope) for page, scope in pages[:limit])
+        return TreePages(shown_pages, shown_pages[-1].uuid if len(pages) > limit else None)
 
     def list_all_pages(self, tenant_id: str) -> list[tuple[Page, int]]:
         """Return all pages, parents first, each with its distance from the topmost page."""
@@ -332,8 +332,8 @@ class TreeService:
         record = self._require_workspace(tenant_id)
         path = self._lists.read_path(record.id, uuid)
         grants = self._catalog.access.grants(record.id, compute_effective_access(path).scopes)
-        found = decide_access(path, grants, principals)
-        return PageAccess(page_uuid=uuid, principals=principals, **asdict(found))
+        decision = decide_access(path, grants, principals)
+        return PageAccess(page_uuid=uuid, principals=principals, **asdict(decision))
 
     def _change_one(
         self, tenant_id: str, uuid: str, edit: Callable[[Page | None], Page]
@@ -383,14 +383,14 @@ class TreeService:
 
 def _add_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
     """Return these pages and all pages above them."""
-    found, left = set[str](), [*uuids]
-    while left:
-        uuid = left.pop()
-        if uuid not in found:
-            found.add(uuid)
+    known_ancestors, unvisited = set[str](), [*uuids]
+    while unvisited:
+        uuid = unvisited.pop()
+        if uuid not in known_ancestors:
+            known_ancestors.add(uuid)
             above = known[uuid].parent if uuid in known else None
-            left += [] if above is None else [above]
-    return found
+            unvisited += [] if above is None else [above]
+    return known_ancestors
 
 
 def _replace_page(page: Page, _former: Page | None) -> Page:

@@ -23,7 +23,7 @@ from rag_assets.checks.isolation import find_fault
 from rag_assets.checks.results import to_check_result
 from rag_assets.checks.secrets import Gate, Leak, LeakingDocument, ScanCounts, find_leaks
 from rag_assets.checks.secrets import build_verdict as verdict_of_secrets
-from rag_assets.checks.thresholds import SEARCHES
+from rag_assets.checks.thresholds import LAST_SEARCHES
 from rag_assets.checks.thresholds import build_verdict as verdict_of_thresholds
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import format_count
@@ -327,10 +327,10 @@ def ended(*, chosen: int = 0, nearest: float | None = 0.4) -> Event:
     ("events", "passes"),
     [
         ([], True),
-        ([ended()] * (SEARCHES - 1), True),
-        ([ended()] * SEARCHES, False),
-        ([ended(nearest=None)] * SEARCHES, False),
-        ([*[ended()] * (SEARCHES - 1), ended(chosen=1)], True),
+        ([ended()] * (LAST_SEARCHES - 1), True),
+        ([ended()] * LAST_SEARCHES, False),
+        ([ended(nearest=None)] * LAST_SEARCHES, False),
+        ([*[ended()] * (LAST_SEARCHES - 1), ended(chosen=1)], True),
     ],
 )
 def test_fifty_searches_without_a_passage_are_a_warning(events: list[Event], passes: bool) -> None:

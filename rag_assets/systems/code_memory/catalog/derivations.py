@@ -50,7 +50,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.systems.code_memory.catalog.tables import derivations, document_kinds
 from rag_assets.systems.code_memory.derived.model import UnresolvedStatement
 
-_KINDS_BATCH = 2_000
+_KINDS_BATCH_DOCUMENTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class KindTable(CatalogQueries):
         if document_ids is not None:
             query = query.where(matches_any(document_index.c.document_id, document_ids))
         with self._database.begin() as connection:
-            rows = connection.execution_options(yield_per=_KINDS_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_KINDS_BATCH_DOCUMENTS).execute(query)
             for row in rows:
                 yield read_row(CodeDocument, row, kinds=row.kinds or {})
 
@@ -105,7 +105,7 @@ class KindTable(CatalogQueries):
             index_elements=["tenant", "document_id"], set_={"kinds": insert.excluded.kinds}
         )
         index = document_index.c
-        for batch in batched(kinds, _KINDS_BATCH):
+        for batch in batched(kinds, _KINDS_BATCH_DOCUMENTS):
             identities = {id_: {"tenant": ref.id, "document_id": id_} for id_ in batch}
             rows = [{**identities[id_], "kinds": dict(kinds[id_])} for id_ in batch if kinds[id_]]
             none = [id_ for id_ in batch if not kinds[id_]]
@@ -113,19 +113,22 @@ class KindTable(CatalogQueries):
             with self._database.begin_tenant(ref) as connection:
                 if rows:
                     connection.execute(statement, rows)
-                wanted = table.tenant == ref.id, matches_any(table.document_id, none)
-                connection.execute(delete(document_kinds).where(*wanted))
-                wanted = index.tenant == ref.id, matches_any(index.document_id, batch)
+                conditions = table.tenant == ref.id, matches_any(table.document_id, none)
+                connection.execute(delete(document_kinds).where(*conditions))
+                conditions = index.tenant == ref.id, matches_any(index.document_id, batch)
                 dirty = update(document_index).values(document_key=None, dirty=True)
-                connection.execute(dirty.where(*wanted))
+                connection.execute(dirty.where(*conditions))
 
 
-_BATCH = 1_000
+_BATCH_RECORDS = 1_000
 _DIGITS: Final = 16
 """Number of hexadecimal digits of each half of a document's hash."""
 
 Fingerprint: TypeAlias = tuple[int, int]
-"""Sums of the halves of documents' hashes; changes can be added without the other documents."""
+"""State of a set of documents: the sums of the first and of the second halves of their hashes.
+
+When a document changes, the sums are updated without reading the other documents.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +136,13 @@ class DerivedRecords:
     """The derived documents of one source.
 
     Attributes:
-        of: the source of the files from which they are derived.
+        file_source: the source of the files from which they are derived.
         source: the source under which they are stored.
         fingerprint: the state of these files, as SourceMark.format returns it.
         unresolved: unresolved statements that may add to the documents or change them.
     """
 
-    of: str
+    file_source: str
     source: str
     fingerprint: str
     records: tuple[PushedRecord, ...]
@@ -190,7 +193,7 @@ class DerivationTable(CatalogQueries):
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
         return {
-            source: [UnresolvedStatement.from_json(one) for one in stored]
+            source: [UnresolvedStatement.from_json(record) for record in stored]
             for source, stored in self._database.fetch_rows(query)
         }
 
@@ -198,19 +201,21 @@ class DerivationTable(CatalogQueries):
         """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
             recorded = _read_record_keys(connection, ref, derived.source)
-        wanted = {record.document_id: record.key for record in derived.records}
-        return len({id_ for id_, _ in recorded.items() ^ wanted.items()})
+        new_keys = {record.document_id: record.key for record in derived.records}
+        return len({id_ for id_, _ in recorded.items() ^ new_keys.items()})
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Record the derived documents of a source; return how many were changed or deleted.
 
         Documents that are no longer derived from the source are withheld from searches immediately.
         """
-        wanted = {one.document_id: one for one in derived.records}
+        new_records = {record.document_id: record for record in derived.records}
         with self._database.begin_tenant(ref) as connection:
             record_keys = _read_record_keys(connection, ref, derived.source)
-            changed = [one for id_, one in wanted.items() if record_keys.get(id_) != one.key]
-            obsolete = sorted(record_keys.keys() - wanted.keys())
+            changed = [
+                record for id_, record in new_records.items() if record_keys.get(id_) != record.key
+            ]
+            obsolete = sorted(record_keys.keys() - new_records.keys())
             _put_records(connection, ref, changed)
             _delete_records(connection, ref, obsolete)
             _set_derivation(connection, ref, derived)
@@ -218,11 +223,11 @@ class DerivationTable(CatalogQueries):
                 notify(connection, ref.id)
         return len(changed) + len(obsolete)
 
-    def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
+    def withdraw(self, ref: TenantRef, file_source: str, source: str) -> None:
         """Withhold the derived documents of a source from searches until they are derived again."""
         with self._database.begin_tenant(ref) as connection:
             _delete_records(connection, ref, sorted(_read_record_keys(connection, ref, source)))
-            _set_derivation(connection, ref, DerivedRecords(of, source, "", (), ()))
+            _set_derivation(connection, ref, DerivedRecords(file_source, source, "", (), ()))
             notify(connection, ref.id)
 
 
@@ -268,16 +273,16 @@ def _put_records(connection: Connection, ref: TenantRef, records: Sequence[Pushe
     changed = [column.name for column in source_records.columns if not column.primary_key]
     changes = {name: new.excluded[name] for name in changed}
     statement = new.on_conflict_do_update(index_elements=identity, set_=changes)
-    for batch in batched(records, _BATCH):
+    for batch in batched(records, _BATCH_RECORDS):
         connection.execute(statement, [build_record_row(ref, record) for record in batch])
 
 
 def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    for batch in batched(document_ids, _BATCH):
+    for batch in batched(document_ids, _BATCH_RECORDS):
         ids = list(batch)
         table = source_records.c
-        wanted = table.tenant == ref.id, matches_any(table.document_id, ids)
-        connection.execute(delete(source_records).where(*wanted))
+        conditions = table.tenant == ref.id, matches_any(table.document_id, ids)
+        connection.execute(delete(source_records).where(*conditions))
         connection.execute(build_deletion_update(ref, ids))
         connection.execute(build_withholding_update(ref, ids))
 
@@ -286,5 +291,5 @@ def _set_derivation(connection: Connection, ref: TenantRef, derived: DerivedReco
     unresolved = [statement.as_json for statement in derived.unresolved]
     values = {"fingerprint": derived.fingerprint, "unresolved": unresolved}
     connection.execute(
-        build_row_upsert(derivations, {"tenant": ref.id, "source": derived.of}, values)
+        build_row_upsert(derivations, {"tenant": ref.id, "source": derived.file_source}, values)
     )

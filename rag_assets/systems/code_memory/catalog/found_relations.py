@@ -10,11 +10,11 @@ from urllib.parse import unquote
 from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import ScopedDocument
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, get_short_name
+from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING_PREFIX, get_short_name
 from rag_assets.systems.code_memory.symbols.naming import (
-    HANDED,
-    NAMELESS,
-    OWN,
+    ANONYMOUS_PREFIX,
+    OWN_PREFIX,
+    REEXPORT_PREFIX,
     get_name_style,
     iter_own_spellings,
     iter_spellings,
@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
 
 Direction: TypeAlias = Literal["out", "in", "both"]
 
-NamesCalled: TypeAlias = Mapping[str, Collection[str]]
+NamesByRepository: TypeAlias = Mapping[str, Collection[str]]
 """Qualified names of definitions that share a short name, by repository."""
 
 Permits: TypeAlias = Callable[[ScopedDocument], bool]
@@ -138,7 +138,7 @@ class FoundDocument:
     source_type: str
 
 
-_RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
+_RELATIVE = (ANONYMOUS_PREFIX, FILE, OWN_PREFIX, ".", REEXPORT_PREFIX, OWN_SETTING_PREFIX)
 """Prefixes of names whose meaning depends on the path of the file."""
 
 
@@ -146,7 +146,7 @@ def qualify_name(name: str, uri: str) -> str:
     """Return the repository-wide form of a name in an edge; `uri` is the edge's document."""
     if not name.startswith(_RELATIVE):
         return name  # Nearly all names return here, without parsing the URI.
-    if name.startswith(NAMELESS):
+    if name.startswith(ANONYMOUS_PREFIX):
         return f"{uri}#{name}"  # An anonymous class is named after its line.
     if name.startswith(FILE):
         repository = get_repository_source(unquote(uri.partition("/")[0]))
@@ -156,9 +156,9 @@ def qualify_name(name: str, uri: str) -> str:
 
 def qualify_definition(name: str, uri: str) -> str:
     """Return the repository-wide name of a definition in a document."""
-    if name.startswith(NAMELESS):
+    if name.startswith(ANONYMOUS_PREFIX):
         return f"{uri}#{name}"
-    if name.startswith(OWN_SETTING):
+    if name.startswith(OWN_SETTING_PREFIX):
         return resolve_spelling(name, parse_path(uri))
     return name if get_name_style(uri) == "none" else qualify_defined_name(name, parse_path(uri))
 
@@ -185,12 +185,12 @@ def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[tuple[str, 
     The name of an anonymous class consists of a line number, so that many documents may contain it.
     It is therefore returned with the URI of its document.
     """
-    named: list[str] = []
+    global_names: list[str] = []
     nameless: list[tuple[str, str]] = []
     for name in names:
         uri, _, local_name = name.rpartition("#")
-        if uri and local_name.startswith(NAMELESS):
+        if uri and local_name.startswith(ANONYMOUS_PREFIX):
             nameless.append((uri, local_name))
         else:
-            named.append(name)
-    return named, nameless
+            global_names.append(name)
+    return global_names, nameless

@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
 )
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationState
 
@@ -48,7 +48,7 @@ class Names:
         if number is None:
             number = self._numbers[text] = len(self._texts)
             self._texts.append(text)
-            self.bytes += sys.getsizeof(text) + _BYTES_OF_NAME
+            self.bytes += sys.getsizeof(text) + _NAME_BYTES
         return number
 
     def find_number(self, text: str) -> int | None:
@@ -62,13 +62,18 @@ class Names:
         return len(self._texts)
 
 
-_BYTES_OF_NAME = 110
+_NAME_BYTES = 110
 """Estimated bytes of a name in the list and the table, including its number and spare capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """An index of a column, which finds the rows that contain a number."""
+    """An index of a column, which finds the rows that contain a number.
+
+    Attributes:
+        order: all row numbers, sorted by the number in the column.
+        begins: for each number, the position in `order` at which its rows start.
+    """
 
     order: array[int]
     begins: array[int]
@@ -97,9 +102,9 @@ def _convert_column(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]]) 
     return column
 
 
-_NUMBER = 4
-_HASH = 32
-_NO_HASH = bytes(_HASH)
+_NUMBER_BYTES = 4
+_HASH_BYTES = 32
+_NO_HASH = bytes(_HASH_BYTES)
 
 
 @dataclass(slots=True)
@@ -134,7 +139,7 @@ class Symbols:
 
     def get_content_hash(self, row: int) -> str | None:
         """Return the content hash in a row; None if it has none."""
-        digest = self.hashes[row * _HASH : (row + 1) * _HASH]
+        digest = self.hashes[row * _HASH_BYTES : (row + 1) * _HASH_BYTES]
         return None if digest == _NO_HASH else digest.hex()
 
 
@@ -169,10 +174,10 @@ class Segment:
     def bytes(self) -> int:
         """Return the approximate size of the segment in bytes, from the lengths of its columns."""
         numbers = len(self.edges.text) * len(Edges.__slots__)
-        numbers += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
+        numbers += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH_BYTES // _NUMBER_BYTES)
         lookups = [self.stated_of, self.target, self.symbol, self.short]
         lookups += [self.edges_of, self.symbols_of]
-        return numbers * _NUMBER + self.names.bytes + sum(lookup.bytes for lookup in lookups)
+        return numbers * _NUMBER_BYTES + self.names.bytes + sum(lookup.bytes for lookup in lookups)
 
 
 class SegmentBuilder:
@@ -218,8 +223,10 @@ class SegmentBuilder:
     def bytes(self) -> int:
         """Return the approximate size of the segment in bytes."""
         rows = len(self._edges.text) * (len(Edges.__slots__) + 3)
-        rows += len(self._symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER + 3)
-        return rows * _NUMBER + self._names.bytes
+        rows += len(self._symbols.text) * (
+            len(Symbols.__slots__) + _HASH_BYTES // _NUMBER_BYTES + 3
+        )
+        return rows * _NUMBER_BYTES + self._names.bytes
 
     def build(self) -> tuple[Segment, dict[str, int]]:
         """Return the segment, and the numbers of its texts by key."""
@@ -228,17 +235,17 @@ class SegmentBuilder:
         return segment, texts
 
 
-MOST_CACHED = 20_000
+MAX_CACHED = 20_000
 """Maximum number of cached edges, and of cached definitions; most walks read the same few."""
 
-_BYTES_OF_DOCUMENT = 420
+_DOCUMENT_BYTES = 420
 """Estimated bytes of a document in memory, including table entries but not its texts."""
-_BYTES_OF_CACHED_ROW = 400
+_CACHED_ROW_BYTES = 400
 """Estimated bytes of a cached edge or definition."""
-_BYTES_OF_CACHED_NAME = 150
+_CACHED_NAME_BYTES = 150
 
 
-MOST_CACHED_NAMES = 100_000
+MAX_CACHED_NAMES = 100_000
 """Maximum number of definition names in the cache of short names."""
 
 
@@ -246,20 +253,22 @@ class NameCache:
     """A cache of the names of definitions, by readable scopes and short name."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[frozenset[str], str], NamesCalled] = {}
+        self._found: dict[tuple[frozenset[str], str], NamesByRepository] = {}
         self._count = 0
 
-    def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
+    def get(self, scopes: frozenset[str], short: str) -> NamesByRepository | None:
         """Return the cached names of the definitions with a short name, if any."""
         return self._found.get((scopes, short))
 
-    def put(self, scopes: frozenset[str], short: str, names_called: NamesCalled) -> None:
+    def put(
+        self, scopes: frozenset[str], short: str, names_by_repository: NamesByRepository
+    ) -> None:
         """Cache the names for a short name; clear the cache first if it would get too large."""
-        count = 1 + sum(len(names) for names in names_called.values())
-        if self._count + count > MOST_CACHED_NAMES:
+        count = 1 + sum(len(names) for names in names_by_repository.values())
+        if self._count + count > MAX_CACHED_NAMES:
             self._found, self._count = {}, 0
-        if count <= MOST_CACHED_NAMES:
-            self._found[scopes, short] = names_called
+        if count <= MAX_CACHED_NAMES:
+            self._found[scopes, short] = names_by_repository
             self._count += count
 
 
@@ -331,7 +340,7 @@ class Graph:
         for item in self.by_id.values():
             by_uri.setdefault(item.uri, []).append(item)
             holders.setdefault(item.text, []).append(item)
-            size += sys.getsizeof(item.uri) + sys.getsizeof(item.kinds_json) + _BYTES_OF_DOCUMENT
+            size += sys.getsizeof(item.uri) + sys.getsizeof(item.kinds_json) + _DOCUMENT_BYTES
         firsts = [segment.first for segment in self.segments]
         values = {"holders": holders, "by_uri": by_uri, "bytes": size, "_firsts": firsts}
         for name, value in values.items():
@@ -351,6 +360,6 @@ class Graph:
 
 def _estimate_bytes(segment: Segment) -> int:
     edges, symbols = len(segment.edges.text), len(segment.symbols.text)
-    rows = min(MOST_CACHED, edges) + min(MOST_CACHED, symbols)
-    names = min(MOST_CACHED_NAMES, symbols)
-    return segment.bytes + rows * _BYTES_OF_CACHED_ROW + names * _BYTES_OF_CACHED_NAME
+    rows = min(MAX_CACHED, edges) + min(MAX_CACHED, symbols)
+    names = min(MAX_CACHED_NAMES, symbols)
+    return segment.bytes + rows * _CACHED_ROW_BYTES + names * _CACHED_NAME_BYTES

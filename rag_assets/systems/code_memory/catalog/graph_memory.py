@@ -32,11 +32,11 @@ from rag_assets.systems.code_memory.catalog.relation_rows import STATE, Relation
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, symbols
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 
-_BATCH = 1_000
-_MOST_SEGMENTS = 8
+_BATCH_TEXTS = 1_000
+_MAX_SEGMENTS = 8
 _FEW_TEXTS = 1_000
-_WASTE = 2
-"""Maximum ratio of all texts in segments to the needed texts, and to those of the first segment."""
+_MAX_WASTE_RATIO = 2
+"""Maximum ratio of stored to needed texts, and of stored texts to those in the first segment."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),
@@ -60,9 +60,11 @@ def load_graph(
     """
     with database.snapshot() as connection:
         state, rows = _read_documents(connection, key)
-        wanted = {row[-1] for row in rows}
-        segments, texts = ((), {}) if former is None else _choose_segments(former, state, wanted)
-        missing = sorted(wanted - texts.keys())
+        current_keys = {row[-1] for row in rows}
+        segments, texts = (
+            ((), {}) if former is None else _choose_segments(former, state, current_keys)
+        )
+        missing = sorted(current_keys - texts.keys())
         if missing:
             room = most_bytes - sum(segment.bytes for segment in segments)
             next_text = segments[-1].first + segments[-1].count if segments else 0
@@ -94,7 +96,7 @@ def _read_documents(
 
 
 def _choose_segments(
-    former: Graph, state: RelationState, wanted: set[str]
+    former: Graph, state: RelationState, current_keys: set[str]
 ) -> tuple[tuple[Segment, ...], dict[str, int]]:
     """Return the segments to reuse, and the numbers of the wanted texts in them.
 
@@ -103,14 +105,16 @@ def _choose_segments(
     """
     if former.state.rows != state.rows or not former.segments:
         return (), {}
-    texts = {key: number for key, number in former.texts.items() if key in wanted}
+    texts = {key: number for key, number in former.texts.items() if key in current_keys}
     segments = former.segments
-    if len(segments) >= _MOST_SEGMENTS:
+    if len(segments) >= _MAX_SEGMENTS:
         segments = segments[:1]
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
     stored_count = sum(segment.count for segment in segments)
-    is_alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
-    if is_alive and segments[0].count * _WASTE > stored_count:
+    is_alive = (
+        len(texts) * _MAX_WASTE_RATIO > stored_count or stored_count - len(texts) < _FEW_TEXTS
+    )
+    if is_alive and segments[0].count * _MAX_WASTE_RATIO > stored_count:
         return segments, texts
     return (), {}
 
@@ -120,7 +124,7 @@ def _load_segment(
 ) -> SegmentBuilder | None:
     """Return a builder with the rows of texts; None if the segment would exceed `most` bytes."""
     builder = SegmentBuilder(first)
-    for batch in batched(texts, _BATCH):
+    for batch in batched(texts, _BATCH_TEXTS):
         rows = (
             connection.execute(
                 select(*(table.c[name] for name in columns))
@@ -154,13 +158,13 @@ def _build_documents(
 
 _LOG = logging.getLogger(__name__)
 
-MOST_BYTES = 256 * 1024**2
-_MOST_TENANTS = 10_000
-_REST = 5.0
+MAX_BYTES = 256 * 1024**2
+_MAX_TENANTS = 10_000
+_PAUSE_FACTOR = 5.0
 """Pause before a tenant's graph is loaded again, as a multiple of the last load's duration."""
-_LONGEST_REST = 10.0
+_MAX_PAUSE_SECONDS = 10.0
 """Maximum pause in seconds; after that time, loading only the changes beats a full load."""
-_LATER_SECONDS = 600.0
+_RETRY_SECONDS = 600.0
 """Seconds until the next attempt to load a graph that did not fit or could not be read."""
 
 
@@ -174,7 +178,7 @@ class _Tenant:
 
     graph: Graph | None = None
     not_before: float = 0.0
-    loads: bool = False
+    is_loading: bool = False
 
 
 class RelationGraphs:
@@ -184,7 +188,7 @@ class RelationGraphs:
     callers read the catalog, and the graph is updated in the background.
     """
 
-    def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, database: Database, most_bytes: int = MAX_BYTES) -> None:
         self.most_bytes = most_bytes
         self._database = database
         self._lock = threading.Lock()
@@ -207,8 +211,8 @@ class RelationGraphs:
             graph = tenant.graph
             if graph is not None and (graph.key, graph.state) == (key, state):
                 return graph
-            if not tenant.loads and time.monotonic() >= tenant.not_before and self.most_bytes:
-                tenant.loads = True
+            if not tenant.is_loading and time.monotonic() >= tenant.not_before and self.most_bytes:
+                tenant.is_loading = True
                 threading.Thread(
                     target=self._load, args=(key, tenant), name="relation-graph", daemon=True
                 ).start()
@@ -222,23 +226,23 @@ class RelationGraphs:
 
     def _load(self, key: GraphKey, tenant: _Tenant) -> None:
         former = tenant.graph if tenant.graph is not None and tenant.graph.key == key else None
-        graph, rest = None, _LATER_SECONDS
+        graph, rest = None, _RETRY_SECONDS
         try:
             with self._turn:
                 started = time.monotonic()
                 graph = load_graph(self._database, key, self.most_bytes, former)
                 if graph is not None:
-                    rest = min(_LONGEST_REST, _REST * (time.monotonic() - started))
+                    rest = min(_MAX_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started))
         except RagAssetsError as error:
             _LOG.warning(f"{key.ref.id}: its relations were not read into memory: {error}")
         finally:
             with self._lock:
-                tenant.graph, tenant.loads = graph, False
+                tenant.graph, tenant.is_loading = graph, False
                 tenant.not_before = time.monotonic() + rest
                 self._drop_least_used()
 
     def _drop_least_used(self) -> None:
-        while len(self._tenants) > _MOST_TENANTS:
+        while len(self._tenants) > _MAX_TENANTS:
             self._tenants.popitem(last=False)
         used_bytes = self.bytes
         for tenant in self._tenants.values():

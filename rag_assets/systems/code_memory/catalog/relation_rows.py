@@ -62,7 +62,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     get_short_name,
 )
 
-_BATCH = 2_000
+_BATCH_ROWS = 2_000
 
 
 def record_relations(
@@ -74,9 +74,9 @@ def record_relations(
         connection: the connection of the transaction that makes the versions of these texts valid.
         relations: the relations, by chunk_set_key.
     """
-    for table, rows_of in _ROWS_OF.items():
+    for table, rows_of in _ROW_ITERATORS.items():
         statement = upsert(table).on_conflict_do_nothing()
-        for batch in batched(rows_of(ref, relations), _BATCH):
+        for batch in batched(rows_of(ref, relations), _BATCH_ROWS):
             connection.execute(statement, batch)
 
 
@@ -107,7 +107,7 @@ def _iter_rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> I
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": relation.names}
 
 
-_ROWS_OF: Final = {
+_ROW_ITERATORS: Final = {
     symbols: _iter_rows_of_symbols,
     edges: _iter_rows_of_edges,
     name_uses: _iter_rows_of_names,
@@ -138,12 +138,12 @@ class RelationState:
 _TENANT = bindparam("tenant", type_=Text)
 
 
-def _sum_changes(total: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
+def _sum_changes(total: ColumnElement[Any], *conditions: ColumnElement[bool]) -> ColumnElement[Any]:
     """Return `total`, the sum of former changes, plus the random numbers of later changes."""
     former = select(total).where(relation_change_totals.c.tenant == _TENANT).scalar_subquery()
     since = (
         select(func.sum(relation_changes.c.nonce))
-        .where(relation_changes.c.tenant == _TENANT, *wanted)
+        .where(relation_changes.c.tenant == _TENANT, *conditions)
         .correlate_except(relation_changes)
         .scalar_subquery()
     )
@@ -177,10 +177,10 @@ READABLE_STATE = Statement(select(*_STATE_COLUMNS, _SCOPES.scalar_subquery()))
 """SQL query that returns the state, and the scopes that principals may read."""
 
 
-_KNOWN = (TABLE, CONFIG, ENV, PACKAGE, FILE)
+_RESOLVED_PREFIXES = (TABLE, CONFIG, ENV, PACKAGE, FILE)
 _COUNT_BATCH = 5_000
 _DRIFT_BATCH = 1_000
-_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
+_TEXT_COLUMNS = frozenset({"tenant", "chunk_set_key"})
 
 RecordedRows: TypeAlias = set[tuple[Any, ...]]
 """Rows of one text, in no particular order."""
@@ -192,8 +192,8 @@ class RelationRowTable(CatalogQueries):
     def count_symbols(self, tenant_id: str, generation: int) -> int:
         """Return the number of definitions in the distinct texts of a build."""
         texts = _select_texts(tenant_id, generation)
-        wanted = symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
-        query = select(func.count()).select_from(symbols).where(*wanted)
+        conditions = symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
+        query = select(func.count()).select_from(symbols).where(*conditions)
         return self._database.fetch_value(query) or 0
 
     def count_relations(self, tenant_id: str, generation: int) -> list[tuple[str, int, int]]:
@@ -219,10 +219,10 @@ class RelationRowTable(CatalogQueries):
             for kind, target, count in rows:
                 counts[kind][0] += count
                 name = target if "\\" in target else get_short_name(target)
-                if target.startswith(_KNOWN) or name in defined:
+                if target.startswith(_RESOLVED_PREFIXES) or name in defined:
                     counts[kind][1] += count
-        found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
-        return sorted(found, key=lambda item: (-item[1], item[0]))
+        relation_counts = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
+        return sorted(relation_counts, key=lambda item: (-item[1], item[0]))
 
     def list_texts(self, tenant_id: str, compared: HashRange) -> Sequence[Any]:
         """Return the texts of all builds whose chunk_set_keys are in a range, each once.
@@ -230,16 +230,16 @@ class RelationRowTable(CatalogQueries):
         Rows have chunk_set_key, media_type, and the document_id of one document with the text.
         """
         index = document_index.c
-        wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
+        conditions = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
-            wanted.append(index.chunk_set_key < compared.end)
-        named = documents.c.media_type, documents.c.document_id
-        first = (func.min(column).label(column.name) for column in named)
+            conditions.append(index.chunk_set_key < compared.end)
+        text_columns = documents.c.media_type, documents.c.document_id
+        first = (func.min(column).label(column.name) for column in text_columns)
         query = (
             select(index.chunk_set_key, *first)
             .select_from(document_index)
             .join(documents, is_same_document())
-            .where(*wanted)
+            .where(*conditions)
             .group_by(index.chunk_set_key)
             .order_by(index.chunk_set_key)
         )
@@ -249,9 +249,14 @@ class RelationRowTable(CatalogQueries):
         """Return the recorded rows of texts, by chunk_set_key; texts without rows are left out."""
         rows_by_key: dict[str, RecordedRows] = {}
         with self._database.begin() as connection:
-            for table in _ROWS_OF:
-                wanted = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
-                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(*wanted)
+            for table in _ROW_ITERATORS:
+                conditions = (
+                    table.c.tenant == tenant_id,
+                    matches_any(table.c.chunk_set_key, [*keys]),
+                )
+                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(
+                    *conditions
+                )
                 for key, *row in connection.execute(query):
                     rows_by_key.setdefault(key, set()).add((table.name, *map(_to_hashable, row)))
         return rows_by_key
@@ -261,7 +266,7 @@ class RelationRowTable(CatalogQueries):
         keys: set[str] = set()
         index = document_index.c
         with self._database.begin() as connection:
-            for table in _ROWS_OF:
+            for table in _ROW_ITERATORS:
                 key = table.c.chunk_set_key
                 is_kept = exists().where(index.tenant == table.c.tenant, index.chunk_set_key == key)
                 query = select(key).where(table.c.tenant == tenant_id, ~is_kept).group_by(key)
@@ -279,15 +284,15 @@ class RelationRowTable(CatalogQueries):
         for batch in batched(sorted(relations), _DRIFT_BATCH):
             keys = list(batch)
             with self._database.begin_tenant(ref) as connection:
-                for table in _ROWS_OF:
+                for table in _ROW_ITERATORS:
                     of_texts = table.c.tenant == ref.id, matches_any(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
                 connection.execute(select(counted))
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
                 index = document_index.c
-                wanted = index.tenant == ref.id, matches_any(index.chunk_set_key, keys)
-                indexed = select(index.chunk_set_key).where(*wanted).with_for_update(read=True)
+                conditions = index.tenant == ref.id, matches_any(index.chunk_set_key, keys)
+                indexed = select(index.chunk_set_key).where(*conditions).with_for_update(read=True)
                 indexed_keys = sorted(set(connection.scalars(indexed)))
                 record_relations(connection, ref, {key: relations[key] for key in indexed_keys})
 
@@ -301,7 +306,7 @@ def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
 def build_rows(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
     """Return the rows that texts with these relations should have, in the format of `read_rows`."""
     rows_by_key: dict[str, RecordedRows] = {}
-    for table, rows_of in _ROWS_OF.items():
+    for table, rows_of in _ROW_ITERATORS.items():
         for row in rows_of(ref, relations):
             values = (_to_hashable(row[column.name]) for column in _iter_columns_of_text(table))
             rows_by_key.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
@@ -313,4 +318,4 @@ def _to_hashable(value: Any) -> Any:
 
 
 def _iter_columns_of_text(table: Table) -> Iterator[ColumnElement[Any]]:
-    return (column for column in table.columns if column.name not in _OF_TEXT)
+    return (column for column in table.columns if column.name not in _TEXT_COLUMNS)

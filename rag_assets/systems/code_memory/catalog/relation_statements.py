@@ -77,7 +77,7 @@ _DOCUMENT_COLUMNS: _Columns = (
     *(documents.c.document_id, documents.c.uri, documents.c.source),
     *(documents.c.access_scope, documents.c.source_type),
 )
-_APART: ColumnElement[int] = literal_column("0")
+_OFFSET_ZERO: ColumnElement[int] = literal_column("0")
 """The offset 0, which makes Postgres execute a subquery separately."""
 
 
@@ -113,7 +113,7 @@ def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[An
 
 
 def _select_rows_with_values(
-    columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
+    columns: _Columns, value: ColumnElement[str], parameter: str, *conditions: _Condition
 ) -> Subquery:
     """Return a query for rows with one of several values, joined to the versions of their texts.
 
@@ -125,15 +125,20 @@ def _select_rows_with_values(
     own, others = _split_by_table(columns, table)
     wanted_values = _select_distinct(parameter)
     has_value = table.c.tenant == _TENANT, value == wanted_values.c.value
-    rows = select(*own, table.c.chunk_set_key).where(*has_value, *wanted).offset(_APART).lateral()
+    rows = (
+        select(*own, table.c.chunk_set_key)
+        .where(*has_value, *conditions)
+        .offset(_OFFSET_ZERO)
+        .lateral()
+    )
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
-    versions = _select_versions(*others).where(of_text).offset(_APART).lateral()
+    versions = _select_versions(*others).where(of_text).offset(_OFFSET_ZERO).lateral()
     joined = select(*_choose_columns(columns, rows, versions)).select_from(wanted_values)
     return joined.join(rows, true()).join(versions, true()).subquery()
 
 
 def _select_rows_of_documents(
-    columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition
+    columns: _Columns, table: FromClause, parameter: str, *conditions: _Condition
 ) -> Subquery:
     """Return a query for rows of a table that belong to documents with the URIs in `parameter`."""
     own, others = _split_by_table(columns, table)
@@ -141,9 +146,9 @@ def _select_rows_of_documents(
     at = _select_versions(*others, document_index.c.chunk_set_key).where(
         *_build_uri_conditions(wanted_uris.c.value)
     )
-    versions = at.offset(_APART).lateral()
+    versions = at.offset(_OFFSET_ZERO).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
-    rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
+    rows = select(*own).where(*of_text, *conditions).offset(_OFFSET_ZERO).lateral()
     joined = select(*_choose_columns(columns, rows, versions)).select_from(wanted_uris)
     return joined.join(versions, true()).join(rows, true()).subquery()
 
@@ -214,15 +219,15 @@ def _select_by_file_name() -> Select[Any]:
     return versions.order_by(func.length(documents.c.uri), documents.c.uri).limit(_LIMIT)
 
 
-def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
+def _select_edges(*ways: Subquery, keeps_first: bool = True) -> Select[Any]:
     """Return a query that combines several queries for edges; no single index serves them all.
 
     Args:
         ways: the subqueries; each is limited separately.
-        first: whether the limit keeps the first edges, so that all must be read.
+        keeps_first: whether the limit keeps the first edges, so that all must be read.
     """
     queries = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
-    if first:
+    if keeps_first:
         queries = [
             query.order_by(query.selected_columns.uri, query.selected_columns.position)
             for query in queries
@@ -241,8 +246,10 @@ def _select_edges_at_nodes() -> tuple[Subquery, ...]:
     )
 
 
-def _select_matching_edges(parameter: str, wanted: _Condition) -> Subquery:
-    return _select_rows_of_documents(_EDGE_COLUMNS, edges, parameter, wanted, _has_requested_kind())
+def _select_matching_edges(parameter: str, condition: _Condition) -> Subquery:
+    return _select_rows_of_documents(
+        _EDGE_COLUMNS, edges, parameter, condition, _has_requested_kind()
+    )
 
 
 def _has_requested_kind() -> _Condition:
@@ -254,8 +261,8 @@ def _has_requested_kind() -> _Condition:
 
 
 def _select_by_type() -> Select[Any]:
-    wanted = _is_in_parameter(documents.c.source_type, "source_types")
-    return _select_versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
+    condition = _is_in_parameter(documents.c.source_type, "source_types")
+    return _select_versions(*_DOCUMENT_COLUMNS).where(condition).order_by(documents.c.uri)
 
 
 def _select_without_names() -> Select[Any]:
@@ -279,7 +286,7 @@ def _select_documents_by_uri() -> Select[Any]:
     at = (
         _select_versions(*_DOCUMENT_COLUMNS)
         .where(*_build_uri_conditions(wanted_uris.c.value))
-        .offset(_APART)
+        .offset(_OFFSET_ZERO)
         .lateral()
     )
     return select(*at.c).select_from(wanted_uris).join(at, true()).order_by(at.c.uri)
@@ -293,22 +300,22 @@ def _select_evidence() -> Select[Any]:
         .table_valued(column("document", Text), column("text", Text), column("at", Integer))
         .render_derived("wanted")
     )
-    same = and_(
+    same_edge = and_(
         wanted.c.document == document_index.c.document_id,
         wanted.c.text == edges.c.chunk_set_key,
         wanted.c.at == edges.c.position,
     )
-    return _join_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
+    return _join_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same_edge)
 
 
 def _select_name_uses() -> Select[Any]:
-    wanted = name_uses.c.numbers.op("&&")(
+    condition = name_uses.c.numbers.op("&&")(
         cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
     )
     # The numbers are those of one tenant's names: any other condition would use another index.
-    rows = select(name_uses).where(wanted).offset(_APART).subquery()
+    rows = select(name_uses).where(condition).offset(_OFFSET_ZERO).subquery()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
-    versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
+    versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_OFFSET_ZERO).lateral()
     wanted_names = _select_distinct("names")
     name, line = wanted_names.c.value, literal("\n")
     rest = func.split_part(line + rows.c.names, line + name + "|", 2)
@@ -362,18 +369,18 @@ EDGES = Statement(_select_edges(*_select_edges_at_nodes()))
 """Edges that start at `own` names, that end at `named` ones, or that only files at `uris` state.
 
 Names that are unique only within their document are looked up only in the documents at `inside`.
-The first column is the number of the way in which an edge was found.
+The first column is the number of the subquery that found the edge.
 """
 
-SOME_EDGES = Statement(_select_edges(*_select_edges_at_nodes(), first=False))
+SOME_EDGES = Statement(_select_edges(*_select_edges_at_nodes(), keeps_first=False))
 """The same as EDGES, but any `limit` edges if a way finds more."""
 
 EVIDENCE = Statement(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-_OF_KIND = edges.c.kind == bindparam("kind", type_=Text)
+_HAS_KIND = edges.c.kind == bindparam("kind", type_=Text)
 EDGES_OF_KIND = Statement(
-    _select_edges(_join_readable(edges, *_EDGE_COLUMNS).where(_OF_KIND).subquery())
+    _select_edges(_join_readable(edges, *_EDGE_COLUMNS).where(_HAS_KIND).subquery())
 )
 
 FIRST_DOCUMENTS = Statement(_select_first_documents())

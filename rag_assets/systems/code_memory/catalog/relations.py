@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdges,
     FoundNameUses,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
     Permits,
     Readable,
     iter_source_spellings,
@@ -33,7 +33,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     separate_nameless,
 )
 from rag_assets.systems.code_memory.catalog.graph import (
-    MOST_CACHED,
+    MAX_CACHED,
     NONE,
     Graph,
     GraphDocument,
@@ -49,7 +49,7 @@ from rag_assets.systems.code_memory.catalog.relation_rows import (
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.naming import CALLED, iter_local_names
+from rag_assets.systems.code_memory.symbols.naming import SHORT_NAME_PREFIX, iter_local_names
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
 """Names of all list parameters of EDGES and SOME_EDGES."""
@@ -85,14 +85,17 @@ class RelationRows:
             without: kinds to omit.
             whole: whether to return no edges at all if there are more than the limit.
         """
-        named, nameless = separate_nameless(nodes)
+        global_names, nameless = separate_nameless(nodes)
         values: dict[str, Any] = {"uris": [*files], "inside": [*{uri for uri, _ in nameless}]}
         inside = [*{own for _, own in nameless}]
         if direction != "in":
-            values |= {"own": list_spellings(iter_source_spellings, named), "own_inside": inside}
+            values |= {
+                "own": list_spellings(iter_source_spellings, global_names),
+                "own_inside": inside,
+            }
         if direction != "out":
             values |= {
-                "named": list_spellings(iter_target_spellings, named),
+                "named": list_spellings(iter_target_spellings, global_names),
                 "named_inside": inside,
             }
         values |= {"limit": limit + 1, "only": sorted(only), "without": sorted(without)}
@@ -132,9 +135,11 @@ class RelationRows:
         if nameless:
             definitions += self.list_definitions([*{uri for uri, _ in nameless}])
         places: dict[tuple[str, str, int], FoundSymbol] = {}
-        for one in definitions:
-            if one.name in wanted:
-                places.setdefault((one.uri, one.local_name, one.line_start), one)
+        for definition in definitions:
+            if definition.name in wanted:
+                places.setdefault(
+                    (definition.uri, definition.local_name, definition.line_start), definition
+                )
         return [places[at] for at in sorted(places)]
 
     def _find_by_local_names(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -146,7 +151,7 @@ class RelationRows:
 
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
-    ) -> Mapping[str, NamesCalled]:
+    ) -> Mapping[str, NamesByRepository]:
         """Return the qualified names of the definitions with these short names, by short name.
 
         Args:
@@ -284,8 +289,8 @@ class GraphRelations(RelationRows):
         target_names = [name for name in target_names if self._may_mean_one(name)]
 
         def find_kind_numbers(segment: Segment) -> frozenset[int]:
-            wanted = {*(only or segment.kinds)} - {*without}
-            return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted)
+            wanted_kinds = {*(only or segment.kinds)} - {*without}
+            return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted_kinds)
 
         cache = self._graph.edge_cache
         cut = False
@@ -339,14 +344,16 @@ class GraphRelations(RelationRows):
 
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
-    ) -> Mapping[str, NamesCalled]:
+    ) -> Mapping[str, NamesByRepository]:
         """See RelationRows."""
         if permits is None:
-            found = {short: self._find_names(short) for short in shorts}
+            names_by_short = {short: self._find_names(short) for short in shorts}
         else:
             rows = {short: self._iter_symbol_rows([short], "short") for short in shorts}
-            found = {short: _group_names(matches, permits) for short, matches in rows.items()}
-        return {short: names for short, names in found.items() if names}
+            names_by_short = {
+                short: _group_names(matches, permits) for short, matches in rows.items()
+            }
+        return {short: names for short, names in names_by_short.items() if names}
 
     def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """See RelationRows."""
@@ -363,8 +370,14 @@ class GraphRelations(RelationRows):
         """See RelationRows."""
         documents = sorted(self._graph.iter_readable(uris, self._scopes), key=lambda item: item.uri)
         return [
-            FoundDocument(one.document_id, one.uri, one.source, one.access_scope, one.source_type)
-            for one in documents
+            FoundDocument(
+                document.document_id,
+                document.uri,
+                document.source,
+                document.access_scope,
+                document.source_type,
+            )
+            for document in documents
         ]
 
     def _may_mean_one(self, name: str) -> bool:
@@ -372,12 +385,12 @@ class GraphRelations(RelationRows):
 
         Thousands of edges may use a short name that several definitions of a repository have.
         """
-        if not name.startswith(CALLED):
+        if not name.startswith(SHORT_NAME_PREFIX):
             return True
-        by_repository = self._find_names(name.removeprefix(CALLED))
+        by_repository = self._find_names(name.removeprefix(SHORT_NAME_PREFIX))
         return any(len(names) == 1 for names in by_repository.values())
 
-    def _find_names(self, short: str) -> NamesCalled:
+    def _find_names(self, short: str) -> NamesByRepository:
         cache = self._graph.name_cache
         names = cache.get(self._scopes, short)
         if names is None:
@@ -404,13 +417,13 @@ class GraphRelations(RelationRows):
                         yield document.uri, positions[row], segment, row, document
 
     def _iter_edge_rows_inside(
-        self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
+        self, places: Iterable[tuple[str, str]], column: str, kinds: _Kinds
     ) -> Iterator[_Row]:
         """Yield the edges at names that are only valid within one document, given by its URI."""
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
-                edges, counts = segment.edges, wanted(segment)
+                edges, counts = segment.edges, kinds(segment)
                 name = segment.names.find_number(own)
                 names = edges.stated_of if column == "stated_of" else edges.target
                 for row in segment.edges_of.find_rows(document.text - segment.first):
@@ -430,20 +443,20 @@ class GraphRelations(RelationRows):
 def _read_cached(
     cache: dict[tuple[int, int, str], _Found],
     build: Callable[[Segment, int, GraphDocument], _Found],
-    found: _Row,
+    row_of_document: _Row,
 ) -> _Found:
     """Return the edge or definition in a row, cached while the cache has room."""
-    _, _, segment, row, document = found
+    _, _, segment, row, document = row_of_document
     key = segment.first, row, document.document_id
     cached = cache.get(key)
     if cached is None:
         cached = build(segment, row, document)
-        if len(cache) < MOST_CACHED:
+        if len(cache) < MAX_CACHED:
             cache[key] = cached
     return cached
 
 
-def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
+def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesByRepository:
     """Return the names of the definitions in rows that a caller may read, by repository."""
     names_by_repository: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
@@ -505,11 +518,11 @@ def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[
     return list(dict.fromkeys(spelling for name in names for spelling in spellings(name)))
 
 
-def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
+def _read_symbol_row(symbol: str, role: str, is_public: bool, *rest: Any) -> FoundSymbol:
     """Return the definition in an SQL row, whose columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
-        *(qualify_definition(symbol, uri), role, public, first, last, content_hash),
+        *(qualify_definition(symbol, uri), role, is_public, first, last, content_hash),
         *(document_id, uri, get_repository_source(source), scope, type_, kinds or {}),
         *(symbol, short),
     )

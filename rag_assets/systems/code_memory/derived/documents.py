@@ -221,7 +221,7 @@ def imports_django(file_facts: FileFacts) -> bool:
     )
 
 
-_MOST_ROUTES: Final = 5_000
+_MAX_ROUTES: Final = 5_000
 _PARAMETERS: Final = (
     (re.compile(r"\?<[^\n]*$"), ""),
     (re.compile(r"<([\w-]+)\.\.>"), r"{\1}"),
@@ -245,22 +245,22 @@ def derive_by_framework_rules(
     documents: list[DerivedDocument] = []
     unresolved: list[UnresolvedStatement] = []
     for framework in frameworks:
-        files_of_languages = [one for one in read if one.language in framework.languages]
+        files_of_languages = [file for file in read if file.language in framework.languages]
         if framework.markers and not any(
-            framework.name in one.frameworks for one in files_of_languages
+            framework.name in file.frameworks for file in files_of_languages
         ):
             continue
         reader = RouteReader(framework, files_of_languages)
-        routes = [*islice(reader.iter_routes(), _MOST_ROUTES)]
+        routes = [*islice(reader.iter_routes(), _MAX_ROUTES)]
         documents += _merge_routes(routes, handlers)
-        unresolved += (UnresolvedStatement(*one, ROUTES) for one in reader.unresolved)
+        unresolved += (UnresolvedStatement(*statement, ROUTES) for statement in reader.unresolved)
         documents += _iter_tables(framework, files_of_languages)
     return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
 
 
 _FUNCTIONS: Final = frozenset({"function", "method"})
 """Roles of definitions that a wrapped handler may have."""
-_MOST_NAMESAKES: Final = 100
+_MAX_NAMESAKES: Final = 100
 """Maximum number of definitions with the name of a call in a handler; with more, it is ignored."""
 _TYPES: Final = frozenset({"class", "module", "type"})
 """Roles of definitions that may own a handler."""
@@ -307,9 +307,9 @@ class _Handlers:
         `OrderService.create`, unless the repository has a single definition with this name, and the
         name has several words.
         """
-        found: dict[str, None] = {}
+        called: dict[str, None] = {}
         for receiver, name in route.fact.values.get(INSIDE, ()):
-            if len(self._known.get(name, ())) > _MOST_NAMESAKES:
+            if len(self._known.get(name, ())) > _MAX_NAMESAKES:
                 continue
             candidates = self._list_candidates(
                 route.file, [*filter(None, [receiver]), name], _FUNCTIONS
@@ -324,8 +324,8 @@ class _Handlers:
                 candidates = own or candidates
             if len(candidates) == 1:
                 file, fact = candidates[0]
-                found[qualify_defined_name(fact.symbol, file.path)] = None
-        return [*found]
+                called[qualify_defined_name(fact.symbol, file.path)] = None
+        return [*called]
 
     def _find_node(
         self, route: FrameworkRoute, name: str, roles: frozenset[str] = frozenset()
@@ -386,41 +386,43 @@ class _Handlers:
             return candidates
         files = self._repository.find_modules(file, module)
         files = files or self._repository.find_modules(file, module.rpartition(".")[0])
-        return [one for one in candidates if one[0] in files] or candidates
+        return [candidate for candidate in candidates if candidate[0] in files] or candidates
 
     def _select_candidates_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
         """Return the candidates whose class, module or file the handler's name starts with."""
-        wanted = [part.lower().lstrip("_") for part in parts[:-1]]
+        owner_parts = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []
         for file, fact in candidates:
             owners = LAST_PARTS.split(fact.symbol.lower())[:-1]
-            if owners == wanted:
+            if owners == owner_parts:
                 return [(file, fact)]
-            if wanted[-1] in owners:
+            if owner_parts[-1] in owners:
                 close.append((file, fact))
-                if owners[-len(wanted) :] == wanted:
+                if owners[-len(owner_parts) :] == owner_parts:
                     suffix.append((file, fact))
         if close:
             return suffix or close
-        shared = [_count_shared_parts(wanted, file.path) for file, _ in candidates]
+        shared = [_count_shared_parts(owner_parts, file.path) for file, _ in candidates]
         most = max(shared, default=0)
         in_path = [c for c, count in zip(candidates, shared, strict=True) if most and count == most]
         return in_path or ([] if parts[-2][:1].isupper() else [*candidates])
 
 
-def _count_shared_parts(wanted: Sequence[str], path: str) -> int:
+def _count_shared_parts(name_parts: Sequence[str], path: str) -> int:
     """Return how many parts of a name, from its end, a path contains in the same order."""
     *folders, stem = posixpath.splitext(path.lower())[0].split("/")
     places = [*folders, *stem.split("."), fold_name(re.sub(r"[.-]", "", stem))]
-    places = places if fold_name(wanted[-1]) == places[-1] else places[:-1]
-    if fold_name(wanted[-1]) == places[-1]:
+    places = places if fold_name(name_parts[-1]) == places[-1] else places[:-1]
+    if fold_name(name_parts[-1]) == places[-1]:
         return 1
-    if wanted[-1] not in places:
+    if name_parts[-1] not in places:
         return 0
-    ends = zip(reversed(wanted), reversed(places[: places.index(wanted[-1]) + 1]), strict=False)
+    ends = zip(
+        reversed(name_parts), reversed(places[: places.index(name_parts[-1]) + 1]), strict=False
+    )
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
@@ -501,10 +503,10 @@ def _find_model_node(file: File, fact: Fact, model: str) -> str:
 
 
 def _build_path_template(path: str) -> str:
-    shown = "/" + _HOST.sub("", path).strip("/")
+    template = "/" + _HOST.sub("", path).strip("/")
     for pattern, by in _PARAMETERS:
-        shown = pattern.sub(by, shown)
-    return " ".join(shown.split())
+        template = pattern.sub(by, template)
+    return " ".join(template.split())
 
 
 _NOWHERE = Fact("", 0, 0)
@@ -524,7 +526,9 @@ def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
         views = [([method.upper()], action) for method, action in route.view.actions]
         for methods, action in views or [(route.view.methods, "")]:
             documents.append(_build_django_document(route, methods, action, lines))
-    computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
+    computed = (
+        (" ".join(statement.reason.split()), statement.evidence) for statement in routes.unresolved
+    )
     unresolved = (
         UnresolvedStatement(at.path, lines.find_fact(at).line_start, why, ROUTES)
         for why, at in computed

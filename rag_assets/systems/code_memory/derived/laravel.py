@@ -55,17 +55,17 @@ SIGN_KINDS: Final = _NAMES_CLASS | {"depends_on", "routing", "schema", "eloquent
 
 _NAMESPACES: Final = ("Illuminate\\", "Laravel\\")
 _PACKAGES: Final = ("illuminate/", "laravel/")
-_CHANGES_WHOLE: Final = 11
+_FIRST_VERSION_WITH_FULL_CHANGE: Final = 11
 """First version in which `change()` drops attributes that it does not repeat."""
-_ALL_METHODS: Final = 7
+_METHOD_COUNT_OF_ANY: Final = 7
 _INVOKED: Final = "__invoke"
 _COMPONENT: Final = "Livewire\\Component"
-_OF_COMPONENTS: Final = ("mount", "render")
+_COMPONENT_METHODS: Final = ("mount", "render")
 """Methods of a Livewire component that run when a route leads to the component."""
 _SHOWN_ATTRIBUTES: Final = (
     *("length", "total", "places", "default", "unsigned", "autoIncrement", "comment"),
 )
-_LONGEST_ATTRIBUTE: Final = 200
+_MAX_ATTRIBUTE_CHARACTERS: Final = 200
 
 
 def has_laravel_sign(file: FileFacts) -> bool:
@@ -94,7 +94,9 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     # The manifest states the version, on which the router's behaviour depends.
     version = find_framework_version(files)
     routes = collect_routes(run_providers(files))
-    tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
+    tables = resolve_tables(
+        php, change_keeps=version is None or version < _FIRST_VERSION_WITH_FULL_CHANGE
+    )
     models = resolve_models(php)
     by_table: dict[str, list[EloquentModel]] = {}
     for model in models.values():
@@ -109,16 +111,18 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     for name in sorted(by_table.keys() - tables.tables.keys()):
         # If there are migrations, only a named table counts: a class without a table is then more
         # likely a base class of models than a model.
-        stated_models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
+        stated_models = [
+            model for model in by_table[name] if model.how == "stated" or not tables.tables
+        ]
         if stated_models:
             documents.append(_build_unmigrated_table_document(name, stated_models))
-    unresolved = [(one.reason, one.evidence, ROUTES) for one in routes.unresolved]
+    unresolved = [(statement.reason, statement.evidence, ROUTES) for statement in routes.unresolved]
     unresolved += [
         ("; ".join(route.missing), route.evidence[-1], ROUTE + format_route_name(route))
         for route in routes.routes
         if route.missing and route.evidence
     ]
-    unresolved += [("the table is computed", one, TABLES) for one in tables.unresolved]
+    unresolved += [("the table is computed", statement, TABLES) for statement in tables.unresolved]
     unresolved += [
         ("; ".join(table.reasons), table.evidence[-1], TABLE + name)
         for name, table in tables.tables.items()
@@ -140,8 +144,8 @@ def _build_statement(
 def format_route_name(route: LaravelRoute) -> str:
     """Return the name of a route's node without the node prefix: `GET /invoices/{invoice}`."""
     methods = tuple(method for method in route.methods if method != "HEAD") or route.methods
-    shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
-    return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
+    shown_methods = "ANY" if len(route.methods) >= _METHOD_COUNT_OF_ANY else "|".join(methods)
+    return f"{shown_methods} {route.domain}/{route.uri.lstrip('/')}"
 
 
 class _RouteDocumentBuilder:
@@ -207,12 +211,12 @@ class _RouteDocumentBuilder:
         owner, _, method = route.action.partition("@")
         names = [method or _INVOKED]
         if names == [_INVOKED] and _COMPONENT in self._inheritance.iter_ancestors(owner):
-            names += _OF_COMPONENTS
-        declared = [self._inheritance.find_method(owner, one) for one in names]
-        methods = [one.symbol for one in declared if one is not None]
+            names += _COMPONENT_METHODS
+        declared = [self._inheritance.find_method(owner, name) for name in names]
+        methods = [declaration.symbol for declaration in declared if declaration is not None]
         for target in methods or [f"{owner}::{names[0]}"]:
             yield _build_statement("routes_to", target, last)
-        is_own = any(one.startswith(f"{owner}::") for one in methods)
+        is_own = any(method_name.startswith(f"{owner}::") for method_name in methods)
         if self._inheritance.is_declared(owner) and not is_own:
             yield _build_statement("routes_to", owner, last)
         for target in methods:
@@ -342,5 +346,7 @@ def _describe_column(name: str, attributes: Mapping[str, Any]) -> str:
         if value is True:
             described.append(attribute)
         elif value not in (None, False):
-            described.append(f"{attribute} {' '.join(str(value).split())[:_LONGEST_ATTRIBUTE]}")
+            described.append(
+                f"{attribute} {' '.join(str(value).split())[:_MAX_ATTRIBUTE_CHARACTERS]}"
+            )
     return ", ".join(described)

@@ -33,7 +33,7 @@ MEDIA_TYPE: Final = "text/x-derived"
 
 ROUTE: Final = "route:"
 """Prefix of a route's node: `route:GET /invoices/{invoice}`."""
-DESCRIBED: Final = "framework: API description"
+DESCRIBED_LINE: Final = "framework: API description"
 """The line of a route that only an API description states; its paths may lack a server's prefix."""
 
 ROUTES: Final = "routes"
@@ -157,20 +157,20 @@ def limit_unresolved(
     Statements that may affect any document come first. If some are omitted, the last returned
     statement says how many.
     """
-    kept = []
+    kept_statements = []
     for about in (TABLES, ROUTES):
-        same = [
+        statements_of_kind = [
             statement
             for statement in statements
             if statement.about.startswith((TABLES, TABLE)) == (about == TABLES)
         ]
-        same.sort(key=lambda one: one.about != about)
-        kept += same[:most]
-        if more := same[most:]:
-            last = kept.pop()
+        statements_of_kind.sort(key=lambda statement: statement.about != about)
+        kept_statements += statements_of_kind[:most]
+        if more := statements_of_kind[most:]:
+            last = kept_statements.pop()
             reason = f"{last.reason}, and {format_count(len(more), 'statement')} after it"
-            kept.append(UnresolvedStatement(last.path, last.line, reason, about))
-    return kept
+            kept_statements.append(UnresolvedStatement(last.path, last.line, reason, about))
+    return kept_statements
 
 
 def build_description(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:
@@ -179,15 +179,17 @@ def build_description(heading: str, labelled: Mapping[str, str]) -> tuple[str, .
 
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
-_PLACE: Final = re.compile(r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?")
-_SAID: Final = re.compile(
+_EVIDENCE_LINE: Final = re.compile(
+    r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?"
+)
+_STATEMENT_LINE: Final = re.compile(
     r"  (?:(?P<source>\S+) )?(?P<kind>[a-z_]+) (?P<target>\S+?)(?: \((?P<how>\w+)\))?"
 )
 _HEADING: Final = re.compile(r"(?P<type>route|table) (?P<name>.+)")
 _METHODS: Final = "methods: "
 _NAME: Final = "name: "
 _HOWS: Final = frozenset(get_args(How))
-_STATED: Final = "stated"
+_STATED_HOW: Final = "stated"
 INDEX: Final = "scip "
 """Start of the text of a SCIP index, see derived.scip."""
 REFERENCES: Final = "references "
@@ -233,7 +235,7 @@ def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     name = next((ln.removeprefix(_NAME) for ln in lines if ln.startswith(_NAME)), "")
     _, _, uri = heading["name"].partition(" ")
     path = uri[uri.find("/") :]
-    make_keys = list_described_route_keys if DESCRIBED in lines else list_route_keys
+    make_keys = list_described_route_keys if DESCRIBED_LINE in lines else list_route_keys
     return make_keys(tuple(filter(None, methods.split(", "))), path, name)
 
 
@@ -244,11 +246,11 @@ def _iter_statement_facts(text: str, name: str) -> Iterator[Fact]:
     at = start + len(EVIDENCE)
     place: dict[str, Any] = {}
     for line in text[at:].split("\n"):
-        statement, place_match = _SAID.fullmatch(line), _PLACE.fullmatch(line)
-        if statement is not None and place and (statement["how"] or _STATED) in _HOWS:
+        statement, place_match = _STATEMENT_LINE.fullmatch(line), _EVIDENCE_LINE.fullmatch(line)
+        if statement is not None and place and (statement["how"] or _STATED_HOW) in _HOWS:
             values = {
                 "kind": statement["kind"],
-                "how": statement["how"] or _STATED,
+                "how": statement["how"] or _STATED_HOW,
                 "source": unquote(statement["source"] or "") or name,
                 "target": unquote(statement["target"]),
                 **place,
@@ -274,7 +276,7 @@ def _render_statements(statements: Iterable[DerivedStatement]) -> Iterator[str]:
         evidence = " ".join(statement.evidence.split())
         place = f"{_quote_name(statement.path)}:{statement.line_start}{last} {evidence}".rstrip()
         source = f"{_quote_name(statement.source)} " if statement.source else ""
-        how = f" ({statement.how})" if statement.how != _STATED else ""
+        how = f" ({statement.how})" if statement.how != _STATED_HOW else ""
         line = f"  {source}{statement.kind} {_quote_name(statement.target)}{how}"
         places.setdefault(place, []).append(line)
     for place, below in places.items():

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
-    DESCRIBED,
+    DESCRIBED_LINE,
     ROUTE,
     DerivedDocument,
     DerivedStatement,
@@ -56,12 +56,12 @@ _OPTIONAL_ENDING: Final = re.compile(r"(?<=[^/{}])\{[^{}/]*\?\}(?=/|$)")
 """Matches an optional ending of a part, such as the format in `/orders{format?}`."""
 _PREFIX: Final = re.compile(r"api|rest|v\d+|[a-z]{2}(?:[-_][A-Za-z]{2})?")
 """Matches a leading part of a path that servers often add to all routes; `en` is a language."""
-_LONGEST_CHAIN: Final = 12
-_MOST_TESTS: Final = 200
+_MAX_CHAIN_CALLS: Final = 12
+_MAX_TESTS: Final = 200
 """Maximum number of requests listed for one route."""
-_MOST_REQUESTS: Final = 2_000
+_MAX_REQUESTS: Final = 2_000
 """Maximum number of requests matched in one file."""
-_MOST_PARTS: Final = 24
+_MAX_PARTS: Final = 24
 
 
 class _Request(NamedTuple):
@@ -92,8 +92,10 @@ def add_tests_to_routes(
         if is_test(file_facts.path):
             file = File(file_facts)
             if file_facts.language not in repositories:
-                same = [File(other) for other in files if other.language == file_facts.language]
-                repositories[file_facts.language] = RepositoryFiles(same)
+                files_of_language = [
+                    File(other) for other in files if other.language == file_facts.language
+                ]
+                repositories[file_facts.language] = RepositoryFiles(files_of_language)
             own_rules = [rule for languages, rule in rules if file_facts.language in languages]
             for request in _iter_requests(file, repositories[file_facts.language], own_rules):
                 # The statement is about the enclosing definition, or else about the file.
@@ -112,11 +114,11 @@ def add_tests_to_routes(
     cut = []
     for name, statements in requests.items():
         unique = [*dict.fromkeys(statements)]
-        kept = (*routes_with_tests[name].statements, *unique[:_MOST_TESTS])
-        routes_with_tests[name] = replace(routes_with_tests[name], statements=kept)
-        if len(unique) > _MOST_TESTS:
-            reason = f"{len(unique):,} requests of tests, of which {_MOST_TESTS} are listed"
-            first = unique[_MOST_TESTS]
+        kept_statements = (*routes_with_tests[name].statements, *unique[:_MAX_TESTS])
+        routes_with_tests[name] = replace(routes_with_tests[name], statements=kept_statements)
+        if len(unique) > _MAX_TESTS:
+            reason = f"{len(unique):,} requests of tests, of which {_MAX_TESTS} are listed"
+            first = unique[_MAX_TESTS]
             cut.append(UnresolvedStatement(first.path, first.line_start, reason, name))
     return routes_with_tests, cut
 
@@ -141,7 +143,7 @@ class _Routes:
                 self.has_routes = True
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
                 end = frozenset(methods.split("|")), name
-                is_described = DESCRIBED in document.lines
+                is_described = DESCRIBED_LINE in document.lines
                 for path_suffix in iter_path_suffixes(path) if is_described else [path]:
                     self._add_path(path_suffix, end)
                 for key in _iter_route_keys(document, path):
@@ -176,8 +178,8 @@ class _Routes:
         for part in parts:
             # A request may add a format: `/orders.json`.
             names = dict.fromkeys((part, part.partition(".")[0] or part, _HOLE))
-            following = (step.next[one] for step in steps for one in names if one in step.next)
-            steps = [*islice(following, _MOST_PARTS)]
+            following = (step.next[name] for step in steps for name in names if name in step.next)
+            steps = [*islice(following, _MAX_PARTS)]
         for step in steps:
             matching = [
                 name
@@ -211,9 +213,9 @@ def _iter_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
     parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
     words = [
         # A part before a parameter names one object.
-        singularize(one) if after == _HOLE else one
-        for one, after in zip(parts, [*parts, ""][1:], strict=True)
-        if one != _HOLE
+        singularize(part) if after == _HOLE else part
+        for part, after in zip(parts, [*parts, ""][1:], strict=True)
+        if part != _HOLE
     ]
     *before, last = words or ["root"]
     yield "helper:" + "_".join([*before, last])
@@ -231,7 +233,7 @@ def _iter_requests(
     count = 0
     for call in file.calls:
         for rule in rules:
-            if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
+            if call.values["name"] not in rule.calls or count >= _MAX_REQUESTS:
                 continue
             values = (find_argument(call, rule.path), find_argument(call, "0"))
             paths = (_find_path(file, value, call, repository) for value in values)
@@ -257,9 +259,16 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
         value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
         enclosing = file.find_enclosing(file.calls, call.start)
-        described = [one for one in enclosing if one.values["name"] in rule.described_by]
-        owners = [find_argument(one, "0") for one in reversed(described)]
-        owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
+        described = [call for call in enclosing if call.values["name"] in rule.described_by]
+        owners = [find_argument(call, "0") for call in reversed(described)]
+        owner = next(
+            (
+                str(argument[1])
+                for argument in owners
+                if argument is not None and argument[0] == "n"
+            ),
+            "",
+        )
         return f"action:{owner}::{value[1]}" if owner else ""
     if value is None or value[0] not in {"n", "c"}:
         return ""
@@ -270,8 +279,10 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
     inner = file.find_call(value)
     if inner is None or inner.values["name"] not in rule.named_by:
         return ""
-    stated = find_argument(inner, "name|0")
-    return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
+    name_argument = find_argument(inner, "name|0")
+    return (
+        f"name:{name_argument[1]}" if name_argument is not None and name_argument[0] == "s" else ""
+    )
 
 
 def _find_method(
@@ -286,11 +297,11 @@ def _find_method(
         return ""
     if value is not None:
         return LAST_PARTS.split(str(value[1]))[-1].upper().removeprefix("METHOD").lstrip("_")
-    for one in _walk_call_chain(file, call, outer):
-        if one.values["name"] in rule.verbs:
-            return rule.verbs[one.values["name"]]
-        if rule.method_call and one.values["name"] == rule.method_call:
-            verb = find_argument(one, "0")
+    for chained in _walk_call_chain(file, call, outer):
+        if chained.values["name"] in rule.verbs:
+            return rule.verbs[chained.values["name"]]
+        if rule.method_call and chained.values["name"] == rule.method_call:
+            verb = find_argument(chained, "0")
             if verb is not None and verb[0] in {"s", "n"}:
                 return LAST_PARTS.split(str(verb[1]))[-1].upper()
     return "GET"
@@ -302,11 +313,11 @@ def _walk_call_chain(
     """Yield the calls chained after a call, then the calls chained before it, nearest first."""
     following = outer.get((call.start, call.end))
     before = file.find_call(call.values.get("on"))
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CHAIN_CALLS):
         if following is not None:
             yield following
             following = outer.get((following.start, following.end))
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CHAIN_CALLS):
         if before is not None:
             yield before
             before = file.find_call(before.values.get("on"))
@@ -332,16 +343,16 @@ def _find_path(
 def _split_path(path: str) -> tuple[str, ...]:
     template = format_path_template(_PARAMETER.sub(_HOLE, path))
     parts = (_HOLE if _HOLE in part else part for part in template.split("/") if part)
-    return tuple(parts)[:_MOST_PARTS]
+    return tuple(parts)[:_MAX_PARTS]
 
 
 OPERATION: Final = "operation"
 """Kind of the fact that an API description states an operation."""
-_MOST_HANDLERS: Final = 3
+_MAX_HANDLERS: Final = 3
 """Maximum number of definitions of one operation; if more have its name, none is its handler."""
-_MOST_NAMESAKES: Final = 100
+_MAX_NAMESAKES: Final = 100
 """Maximum number of definitions that are compared for one operation."""
-_SHORTEST_WORD: Final = 3
+_MIN_WORD_CHARACTERS: Final = 3
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _Definition = tuple[FileFacts, Fact]
@@ -397,7 +408,7 @@ def _index_served_paths(
             paths = [*iter_path_suffixes(path)]
             for method in methods.split("|"):
                 whole.add((method, paths[0]))
-                ends.update((method, one) for one in paths)
+                ends.update((method, path) for path in paths)
     return whole, ends
 
 
@@ -415,33 +426,37 @@ def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str,
     return definitions
 
 
-def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_Definition]:
+def _select_handlers(operation: Fact, same_named: Sequence[_Definition]) -> Sequence[_Definition]:
     """Return the definitions that may implement an operation; empty if that is not clear.
 
     If several definitions have the name, only those whose class or file is named after the
     operation's tags or path count: `OwnersController.getOwner`, not `Pet.getOwner`.
     """
-    if len(same) > _MOST_NAMESAKES:
+    if len(same_named) > _MAX_NAMESAKES:
         return ()
-    if len(same) > 1:
-        wanted = _split_words(
+    if len(same_named) > 1:
+        words = _split_words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
         # An owner is the innermost class or module, and the file.
         owners = (
             " ".join([*LAST_PARTS.split(fact.symbol)[:-1][-1:], file.path.rpartition("/")[2]])
-            for file, fact in same
+            for file, fact in same_named
         )
-        counts = (len(wanted & _split_words(owner)) for owner in owners)
-        scored = [*zip(counts, same, strict=True)]
+        counts = (len(words & _split_words(owner)) for owner in owners)
+        scored = [*zip(counts, same_named, strict=True)]
         best = max(score for score, _ in scored)
-        same = [one for score, one in scored if score == best and (best or len(same) == 1)]
-    return same if len(same) <= _MOST_HANDLERS else ()
+        same_named = [
+            definition
+            for score, definition in scored
+            if score == best and (best or len(same_named) == 1)
+        ]
+    return same_named if len(same_named) <= _MAX_HANDLERS else ()
 
 
 def _split_words(text: str) -> set[str]:
     words = (word.lower().removesuffix("s") for word in _WORDS.findall(text))
-    return {word for word in words if len(word) >= _SHORTEST_WORD}
+    return {word for word in words if len(word) >= _MIN_WORD_CHARACTERS}
 
 
 def _build_document(
@@ -450,16 +465,18 @@ def _build_document(
     method, path = operation.values["method"], operation.values["path"]
     place = file.path, operation.line_start, operation.line_end, operation.evidence
     targets = [qualify_defined_name(fact.symbol, owner.path) for owner, fact in handlers]
-    stated = [DerivedStatement("routes_to", "", target, "convention", *place) for target in targets]
-    stated.append(
+    statements = [
+        DerivedStatement("routes_to", "", target, "convention", *place) for target in targets
+    ]
+    statements.append(
         DerivedStatement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
     )
     lines = (
         f"route {operation.symbol}",
         f"methods: {method}",
         f"name: {_get_id(operation)}",
-        DESCRIBED,
+        DESCRIBED_LINE,
         *(f"handler: {target}" for target in targets),
     )
     keys = list_described_route_keys((method,), path, _get_id(operation))
-    return DerivedDocument("route", ROUTE + operation.symbol, keys, lines, tuple(stated))
+    return DerivedDocument("route", ROUTE + operation.symbol, keys, lines, tuple(statements))

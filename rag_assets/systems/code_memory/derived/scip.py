@@ -38,11 +38,11 @@ _CODECS: Final = {_UTF8: ("utf-8", 1), _UTF16: ("utf-16-le", 2), _UTF32: ("utf-3
 _CONSTRUCTORS: Final = frozenset(
     {"<constructor>", "constructor", "__init__", "<init>", "__construct"}
 )
-_MOST_ALIASES: Final = 1_000
+_MAX_ALIASES: Final = 1_000
 """Maximum number of names in one file that are compared with its imports and exports."""
 _IMPORT: Final = re.compile(r"\s*(?:import|export|from|use|using)\b")
 _CALL: Final = re.compile(r"\s*(?:<[^()]*>)?\(")
-_EVIDENCE: Final = 200
+_MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum number of characters of a line that are kept as evidence."""
 _IMPLICIT: Final = re.compile(r"__\w+__|default|parent|self|static|super|this")
 """Matches words that stand for a definition with another name: `self.__module__` for its class."""
@@ -259,7 +259,7 @@ def _iter_aliases(
         if alias and first == name:
             yield place.symbol, alias.strip()
         elif written != name and not place.is_definition:
-            if (place.symbol, written) in searched or len(searched) >= _MOST_ALIASES:
+            if (place.symbol, written) in searched or len(searched) >= _MAX_ALIASES:
                 continue
             searched.add((place.symbol, written))
             renamed = rf"\b(?:default|{re.escape(name)})\s+as\s+{re.escape(written)}\b"
@@ -341,7 +341,7 @@ class _Definitions:
         self.names: set[str] = set()
         for path, source in sources.items():
             facts = [fact for fact in source.facts if fact.kind == "declares" and fact.symbol]
-            self._facts[path] = sorted(facts, key=lambda one: one.start)
+            self._facts[path] = sorted(facts, key=lambda fact: fact.start)
             self._counts.update(fact.symbol for fact in facts if get_name_style(path) == "none")
             self.names.update(_list_parts(fact.symbol)[-1] for fact in facts)
 
@@ -365,7 +365,7 @@ class _Definitions:
 
         Args:
             placed: the files of the index that exist in the repository.
-            agreeing: the occurrences in those of these files that have not changed.
+            agreeing: the occurrences in these files, without files that have changed.
         """
         nodes: dict[int, str] = {}
         for path, file in placed.items():
@@ -385,9 +385,11 @@ class _Definitions:
         return nodes
 
     def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
-        wanted = [owner, name] if owner else [name]
+        name_parts = [owner, name] if owner else [name]
         matching = [
-            fact for fact in self._facts[path] if _list_parts(fact.symbol)[-len(wanted) :] == wanted
+            fact
+            for fact in self._facts[path]
+            if _list_parts(fact.symbol)[-len(name_parts) :] == name_parts
         ]
         return matching[0] if len(matching) == 1 else None
 
@@ -450,5 +452,5 @@ class _ReferenceReader:
     def _build_statement(
         self, place: _Place, kind: str, source: str, target: str
     ) -> DerivedStatement:
-        line, evidence = place.line + 1, self._lines[place.line].strip()[:_EVIDENCE]
+        line, evidence = place.line + 1, self._lines[place.line].strip()[:_MAX_EVIDENCE_CHARACTERS]
         return DerivedStatement(kind, source, target, "scip", self._path, line, line, evidence)

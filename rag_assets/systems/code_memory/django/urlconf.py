@@ -29,8 +29,8 @@ from rag_assets.systems.code_memory.languages.python.program import (
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
-_MOST_ROUTES: Final = 50_000
-_DEEPEST: Final = 30
+_MAX_ROUTES: Final = 50_000
+_MAX_DEPTH: Final = 30
 """Maximum depth of nested lists."""
 _CLASS: Final = r"\[(?:[^\]\\]|\\.){0,500}\]"
 _INNER: Final = rf"\((?:[^()\\\[]|\\.|{_CLASS}){{0,500}}\)"
@@ -152,7 +152,7 @@ class _UrlReader:
     def _read_variable(self, module: Module, name: str, prefix: _Prefix) -> None:
         """Read the routes in all statements that assign or add to a list of patterns."""
         key = f"{module.name}:{name}"
-        is_full = len(prefix.within) > _DEEPEST or len(self.routes) > _MOST_ROUTES
+        is_full = len(prefix.within) > _MAX_DEPTH or len(self.routes) > _MAX_ROUTES
         if key in prefix.within or is_full:
             return
         prefix = replace(prefix, within=(*prefix.within, key))

@@ -39,7 +39,7 @@ _MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "a
 _RULES: Final = ("get_urls", "get_routes", "get_lookup_regex", "__init__")
 """Methods of a router's class that may change which routes it creates."""
 _REGISTER: Final = ".register"
-_DEEPEST: Final = 10
+_MAX_NESTED_REGISTRATIONS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ViewReader:
 
     def build_view(self, value: Any, module: Module) -> DjangoView:
         """Return the view in a route's expression: a function or `X.as_view()`, maybe decorated."""
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_NESTED_REGISTRATIONS):
             written = get_written_name(value)
             owner = written.rpartition(".")[0]
             _, place = self._program.follow(owner, module) if owner else ("", None)
@@ -206,7 +206,7 @@ class Viewset:
     def iter_routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
         """Yield pattern, name suffix and actions of each route of the viewset.
 
-        The routes of the list come first, then those of extra actions, then those of one object.
+        First come the routes of the list, then routes of extra actions, then routes of one object.
 
         Args:
             prefix: the prefix under which the viewset is registered.
@@ -345,9 +345,13 @@ class RouterReader:
         slash = "/" if trailing_slash is None or trailing_slash else ""
         # Registrations in the router's own module come first.
         registrations = self._registrations.get(router.name, [])
-        for one in sorted(registrations, key=lambda one: one.module is not router.module):
-            yield from self._iter_routes_of_registration(one, slash)
-        if any(one.endswith("DefaultRouter") for one in self._program.list_ancestry(name)):
+        for registration in sorted(
+            registrations, key=lambda registration: registration.module is not router.module
+        ):
+            yield from self._iter_routes_of_registration(registration, slash)
+        if any(
+            ancestor.endswith("DefaultRouter") for ancestor in self._program.list_ancestry(name)
+        ):
             root = DjangoView("rest_framework.routers.APIRootView", ("GET",))
             yield DjangoRoute("", "api-root", root, (evidence,))
 
@@ -377,7 +381,7 @@ class RouterReader:
             )
 
     def _find_router(
-        self, call: Any, module: Module, left: int = _DEEPEST
+        self, call: Any, module: Module, remaining_steps: int = _MAX_NESTED_REGISTRATIONS
     ) -> tuple[str, tuple[_Registration, ...]]:
         """Return the router that a registration belongs to, and the registrations it is nested in.
 
@@ -385,9 +389,9 @@ class RouterReader:
         """
         place = self._program.find_place(get_written_name(call).removesuffix(_REGISTER), module)
         value = None if place is None else place.value
-        if place is None or not left or not get_written_name(value).endswith(_REGISTER):
+        if place is None or not remaining_steps or not get_written_name(value).endswith(_REGISTER):
             return ("" if place is None else place.name), ()
-        router, parents = self._find_router(value, place.module, left - 1)
+        router, parents = self._find_router(value, place.module, remaining_steps - 1)
         return router, (_Registration(place.module, value), *parents)
 
 
@@ -396,8 +400,10 @@ def _iter_register_calls(module: Module) -> Iterator[tuple[Any, str]]:
 
     Each comes with the compound statement around it (`if`, `for` …), "" if there is none.
     """
-    statements = [(one, one.values["call"]) for one in module.invoked]
-    statements += [(one, one.values["value"]) for one in module.assigned.get("", ())]
-    for fact, call in sorted(statements, key=lambda one: one[0].start):
+    statements = [(call_fact, call_fact.values["call"]) for call_fact in module.invoked]
+    statements += [
+        (call_fact, call_fact.values["value"]) for call_fact in module.assigned.get("", ())
+    ]
+    for fact, call in sorted(statements, key=lambda statement: statement[0].start):
         if is_a(call, "call") and get_written_name(call).endswith(_REGISTER):
             yield call, fact.values["under"]

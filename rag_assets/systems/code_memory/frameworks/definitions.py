@@ -91,7 +91,7 @@ class RouteRules(_Rules):
             not state it.
         method_call: name of a call on the route with its methods: `add("/x", show).Methods("GET")`.
         default: the HTTP method of a statement that names none; `ANY` for all.
-        within: calls, at least one of which must enclose the route, unless a router is the receiver
+        within: calls; at least one must enclose the route, unless a router is the receiver
             of the function around it.
         verbs: HTTP method by name of a call in the chain of an argument: `get(show).post(store)`.
         has_method_in_path: whether a path may start with the method: `GET /items`.
@@ -384,8 +384,10 @@ class Framework(_Rules):
 
     def names(self) -> Iterator[str]:
         """Yield every name that the rules of this framework look for."""
-        made = (maker.rpartition(".")[2].rpartition("::")[2] for maker in self.routers.made_by)
-        yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
+        maker_names = (
+            maker.rpartition(".")[2].rpartition("::")[2] for maker in self.routers.made_by
+        )
+        yield from (*maker_names, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
             yield from (*routes.path_annotation, *routes.within, routes.method_call)
@@ -436,7 +438,7 @@ def load_built_in_frameworks() -> tuple[Framework, ...]:
 
 def get_framework(name: str) -> Framework:
     """Return the built-in framework with this name."""
-    return next(each for each in load_built_in_frameworks() if each.name == name)
+    return next(framework for framework in load_built_in_frameworks() if framework.name == name)
 
 
 @lru_cache(maxsize=64)
@@ -450,4 +452,7 @@ def load_all_frameworks(own: str = "") -> tuple[Framework, ...]:
     """
     added = tuple(Framework.model_validate(values) for values in json.loads(own or "[]"))
     names = {framework.name for framework in added}
-    return (*(each for each in load_built_in_frameworks() if each.name not in names), *added)
+    return (
+        *(framework for framework in load_built_in_frameworks() if framework.name not in names),
+        *added,
+    )

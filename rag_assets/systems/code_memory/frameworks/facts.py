@@ -38,18 +38,18 @@ from rag_assets.systems.code_memory.frameworks.statements import (
 )
 from rag_assets.systems.code_memory.languages.tree import get_syntax_tree
 
-_LONGEST_CHAIN: Final = 30
+_MAX_CHAIN_CALLS: Final = 30
 """Maximum number of calls followed in one chain; further calls are ignored."""
-_MOST_KEPT: Final = 2_000
+_MAX_STATEMENTS: Final = 2_000
 """Maximum number of statements kept for one text; a note reports that further ones are dropped."""
-_LONGEST_SHOWN: Final = 200
-_MOST_CALLED: Final = 24
+_MAX_SHOWN_CHARACTERS: Final = 200
+_MAX_HANDLER_CALLS: Final = 24
 """Maximum number of calls kept for a handler; further calls are dropped."""
 _EMITS: Final = "emits_event"
 _LISTENS: Final = "listens_to_event"
-_MOST_EVENTS: Final = 500
+_MAX_EVENTS: Final = 500
 """Maximum number of events in one text; further events are dropped."""
-_LONGEST_EVENT: Final = 120
+_MAX_EVENT_CHARACTERS: Final = 120
 _EVENT: Final = re.compile(r"[A-Za-z0-9]+(?:[.:_/-]{1,2}[A-Za-z0-9]+)+")
 """Matches the name of an event, which has several words."""
 
@@ -77,23 +77,27 @@ class _NamesOfInterest:
 
 @lru_cache(maxsize=128)
 def _collect_names(language: str, own: str) -> _NamesOfInterest:
-    frameworks = [each for each in load_all_frameworks(own) if language in each.languages]
+    frameworks = [
+        framework for framework in load_all_frameworks(own) if language in framework.languages
+    ]
     names = {name for framework in frameworks for name in framework.names() if name}
     routers = [framework.routers for framework in frameworks]
     return _NamesOfInterest(
         frozenset(names),
         tuple(name[1:] for name in names if name[:1] == "*"),
-        frozenset(get_last_part(maker) for each in routers for maker in each.made_by),
-        frozenset(name for each in routers for name in (*each.called, *each.types)),
-        frozenset(call for each in frameworks for rule in each.routes for call in rule.calls),
-        frozenset(mount for each in routers for mount in each.mounts),
+        frozenset(get_last_part(maker) for router in routers for maker in router.made_by),
+        frozenset(name for router in routers for name in (*router.called, *router.types)),
+        frozenset(
+            call for framework in frameworks for rule in framework.routes for call in rule.calls
+        ),
+        frozenset(mount for router in routers for mount in router.mounts),
         frozenset(
             name
-            for each in frameworks
-            if each.routers.is_implicit and each.routers.types
+            for framework in frameworks
+            if framework.routers.is_implicit and framework.routers.types
             for name in (
-                *each.routers.nested,
-                *(one for rule in each.routes for one in rule.within),
+                *framework.routers.nested,
+                *(name for rule in framework.routes for name in rule.within),
             )
         ),
     )
@@ -113,7 +117,11 @@ def list_framework_facts(
     if language not in GRAMMARS:
         return [], ""
     known = [framework for framework in load_all_frameworks(own) if language in framework.languages]
-    marked = [each for each in known if any(marker in text for marker in each.markers)]
+    marked = [
+        marked_framework
+        for marked_framework in known
+        if any(marker in text for marker in marked_framework.markers)
+    ]
     with_events = [framework for framework in marked if framework.events]
     names = [framework.name for framework in marked if not framework.events]
     is_of_tests = all(framework.requests or framework.events for framework in known)
@@ -123,80 +131,89 @@ def list_framework_facts(
     tree = get_syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
         tree = get_syntax_tree(text, module, "language_tsx")
-    found, note = list_statements(tree, language)
-    kept = (
-        _keep_relevant_statements(text, found, _collect_names(language, own))
+    statements, note = list_statements(tree, language)
+    kept_facts = (
+        _keep_relevant_statements(text, statements, _collect_names(language, own))
         if names or not is_of_tests
         else []
     )
-    if len(kept) > _MOST_KEPT:
-        note = f"frameworks: only {_MOST_KEPT} of {len(kept)} statements are kept"
-        kept = kept[:_MOST_KEPT]
-    if names and (kept or any(framework.pages for framework in marked)):
-        kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
-    return kept + _list_event_facts(found, known_facts, with_events), note
+    if len(kept_facts) > _MAX_STATEMENTS:
+        note = f"frameworks: only {_MAX_STATEMENTS} of {len(kept_facts)} statements are kept"
+        kept_facts = kept_facts[:_MAX_STATEMENTS]
+    if names and (kept_facts or any(framework.pages for framework in marked)):
+        kept_facts.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
+    return kept_facts + _list_event_facts(statements, known_facts, with_events), note
 
 
 def _keep_relevant_statements(
-    text: str, found: Sequence[Fact], words: _NamesOfInterest
+    text: str, statements: Sequence[Fact], words: _NamesOfInterest
 ) -> list[Fact]:
     """Return the statements with a name of interest, and the calls that these depend on."""
-    by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
-    assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
+    by_place = {(fact.start, fact.end): fact for fact in statements if fact.kind == CALL}
+    assigned = [
+        fact for fact in statements if fact.kind == ASSIGNED and fact.values["value"][0] == "c"
+    ]
     chains = {
-        id(one): [*_iter_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned
+        id(fact): [*_iter_calls_in_chain(by_place, fact.values["value"][1:3])] for fact in assigned
     }
     router_variables = {
-        one.values["name"]
-        for one in assigned
-        if any(call.values["name"] in words.called for call in chains[id(one)])
+        fact.values["name"]
+        for fact in assigned
+        if any(call.values["name"] in words.called for call in chains[id(fact)])
     }
-    holders = router_variables | _list_owners(found, by_place, words)
-    declared = (fact.values for fact in found if fact.kind == ASSIGNED)
+    holders = router_variables | _list_owners(statements, by_place, words)
+    declared = (fact.values for fact in statements if fact.kind == ASSIGNED)
     router_variables |= {
-        one["name"]
-        for one in declared
-        if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
+        names_of_fact["name"]
+        for names_of_fact in declared
+        if names_of_fact["value"][0] == "t"
+        and names_of_fact["value"][1].lstrip("&*") in words.routers
     }
-    kept = _list_calls_in_blocks(found, words)
-    for fact in found:
+    kept_ids = _list_calls_in_blocks(statements, words)
+    for fact in statements:
         if _is_relevant(fact, words, router_variables):
-            kept.add(id(fact))
+            kept_ids.add(id(fact))
             if id(fact) in chains and _is_name_of_interest(fact.values["value"][3], words):
-                kept |= {id(call) for call in chains[id(fact)][:1]}
+                kept_ids |= {id(call) for call in chains[id(fact)][:1]}
         elif (
             fact.kind == ASSIGNED
             and (name := get_last_part(fact.values["name"])) in holders
             and fact.values["value"][0] in "cn"
             and get_last_part(str(fact.values["value"][1])) != name
         ):
-            kept |= {id(fact), *map(id, chains.get(id(fact), ()))}
-    todo = [fact for fact in found if fact.kind == CALL and id(fact) in kept]
-    made = sorted(one.start for one in todo if one.values["name"] in words.makers)
-    while todo:
-        values = todo.pop().values
-        named = values.get("named", {}).values()
-        for value in (values.get("on", ["?"]), *values["arguments"], *named):
+            kept_ids |= {id(fact), *map(id, chains.get(id(fact), ()))}
+    pending = [fact for fact in statements if fact.kind == CALL and id(fact) in kept_ids]
+    maker_starts = sorted(fact.start for fact in pending if fact.values["name"] in words.makers)
+    while pending:
+        values = pending.pop().values
+        named_values = values.get("named", {}).values()
+        for value in (values.get("on", ["?"]), *values["arguments"], *named_values):
             call = by_place.get((value[1], value[2])) if value[0] == "c" else None
-            if call is not None and id(call) not in kept:
-                kept.add(id(call))
-                todo.append(call)
-    for fact in found:
-        if fact.kind == FUNCTION and bisect_left(made, fact.start) < bisect_left(made, fact.end):
-            kept.add(id(fact))
-    return [*_complete_routes(text, [fact for fact in found if id(fact) in kept], found, words)]
+            if call is not None and id(call) not in kept_ids:
+                kept_ids.add(id(call))
+                pending.append(call)
+    for fact in statements:
+        if fact.kind == FUNCTION and bisect_left(maker_starts, fact.start) < bisect_left(
+            maker_starts, fact.end
+        ):
+            kept_ids.add(id(fact))
+    return [
+        *_complete_routes(
+            text, [fact for fact in statements if id(fact) in kept_ids], statements, words
+        )
+    ]
 
 
 def _complete_routes(
-    text: str, kept: Sequence[Fact], found: Sequence[Fact], words: _NamesOfInterest
+    text: str, kept_facts: Sequence[Fact], statements: Sequence[Fact], words: _NamesOfInterest
 ) -> Iterator[Fact]:
     """Yield statements; those that define a route get their place and the calls in their handler.
 
     The calls are only read for a handler that is written in place, as a function without a name.
     """
-    calls = sorted((fact for fact in found if fact.kind == CALL), key=lambda fact: fact.start)
+    calls = sorted((fact for fact in statements if fact.kind == CALL), key=lambda fact: fact.start)
     starts = [call.start for call in calls]
-    for fact in kept:
+    for fact in kept_facts:
         body, name_at = fact.values.get(BODY), fact.values.get(NAME_AT)
         if body is None and name_at is None:
             yield fact
@@ -204,36 +221,38 @@ def _complete_routes(
         values = {k: value for k, value in fact.values.items() if k not in {BODY, NAME_AT}}
         is_route = fact.values["name"] in words.routes
         if is_route and name_at is not None:
-            shown = " ".join(text[name_at : min(fact.end, name_at + _LONGEST_SHOWN)].split())
-            values[PLACE] = [text.count("\n", fact.start, name_at), shown]
+            shown_text = " ".join(
+                text[name_at : min(fact.end, name_at + _MAX_SHOWN_CHARACTERS)].split()
+            )
+            values[PLACE] = [text.count("\n", fact.start, name_at), shown_text]
         if is_route and body is not None:
             within = calls[bisect_right(starts, body) : bisect_left(starts, fact.end)]
             on = (call.values.get("on", ["?"]) for call in within)
             receivers = (str(value[1]) if value[0] == "n" else "" for value in on)
             names = (call.values["name"] for call in within)
-            inside = [*dict.fromkeys(zip(receivers, names, strict=True))][:_MOST_CALLED]
+            inside = [*dict.fromkeys(zip(receivers, names, strict=True))][:_MAX_HANDLER_CALLS]
             if inside:
                 values[INSIDE] = [[*pair] for pair in inside]
         yield replace(fact, values=values)
 
 
-def _list_calls_in_blocks(found: Sequence[Fact], words: _NamesOfInterest) -> set[int]:
+def _list_calls_in_blocks(statements: Sequence[Fact], words: _NamesOfInterest) -> set[int]:
     """Return the ids of calls without a receiver in the blocks of a router."""
-    calls = [fact for fact in found if fact.kind == CALL]
-    end = max((one.end for one in calls if one.values["name"] in words.blocks), default=0)
-    first = min((one.start for one in calls if one.values["name"] in words.blocks), default=end)
-    return {id(one) for one in calls if first < one.start < end and "on" not in one.values}
+    calls = [fact for fact in statements if fact.kind == CALL]
+    end = max((call.end for call in calls if call.values["name"] in words.blocks), default=0)
+    first = min((call.start for call in calls if call.values["name"] in words.blocks), default=end)
+    return {id(call) for call in calls if first < call.start < end and "on" not in call.values}
 
 
 def _list_owners(
-    found: Sequence[Fact], by_place: Mapping[tuple[int, int], Fact], words: _NamesOfInterest
+    statements: Sequence[Fact], by_place: Mapping[tuple[int, int], Fact], words: _NamesOfInterest
 ) -> set[str]:
-    """Return the variables whose methods are handlers of routes, or return mounted routers.
+    """Return the variables whose methods handle routes or return mounted routers.
 
     They are `orders` in `router.get("/", orders.list)`, and `api` in `router.use(api.make())`.
     """
     owners: set[str] = set()
-    for fact in found:
+    for fact in statements:
         for value in fact.values["arguments"] if fact.kind == CALL else ():
             if value[0] == "c" and fact.values["name"] in words.mounts:
                 call = by_place.get((value[1], value[2]))
@@ -248,7 +267,7 @@ def _iter_calls_in_chain(
     by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]
 ) -> Iterator[Fact]:
     """Yield a call, and the earlier calls in its chain."""
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CHAIN_CALLS):
         call = by_place.get((place[0], place[1]))
         if call is None:
             return
@@ -266,12 +285,12 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
     if fact.kind == CLASS:
         return True
     if fact.kind in {CALL, ANNOTATION}:
-        stated = (*values["arguments"], *values.get("named", {}).values())
+        argument_values = (*values["arguments"], *values.get("named", {}).values())
         return name in words.called or any(
-            _is_relevant_value(value, words, router_variables) for value in stated
+            _is_relevant_value(value, words, router_variables) for value in argument_values
         )
     if fact.kind == FUNCTION:
-        types = (p for one in values["parameters"] for p in one)
+        types = (p for parameter in values["parameters"] for p in parameter)
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
     if value[0] == "t":
@@ -304,14 +323,14 @@ def _list_event_facts(
 ) -> list[Fact]:
     rules = [rule for framework in frameworks for rule in framework.events]
     names = _EventNames(facts if rules else ())
-    found: dict[tuple[str, int, str], Fact] = {}
+    events: dict[tuple[str, int, str], Fact] = {}
     for fact in statements if rules else ():
         for rule in rules:
             for event in _read_events(fact, rule, names):
-                found.setdefault((event.kind, event.start, str(event.values)), event)
-        if len(found) >= _MOST_EVENTS:
+                events.setdefault((event.kind, event.start, str(event.values)), event)
+        if len(events) >= _MAX_EVENTS:
             break
-    return [*found.values()]
+    return [*events.values()]
 
 
 class _EventNames:
@@ -321,8 +340,10 @@ class _EventNames:
         self.imported: dict[str, str] = {}
         self._declared = [fact for fact in facts if fact.kind == "declares" and fact.symbol]
         self._by_last: dict[str, list[str]] = {}
-        for one in self._declared:
-            self._by_last.setdefault(_get_last_name(one.symbol), []).append(one.symbol)
+        for declared_fact in self._declared:
+            self._by_last.setdefault(_get_last_name(declared_fact.symbol), []).append(
+                declared_fact.symbol
+            )
         for fact in facts:
             if fact.kind == "imports" and fact.values.get("member"):
                 dots = "." * int(fact.values["level"])
@@ -388,10 +409,12 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
 def _iter_event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:
     """Yield the names of events in a value: a text, an object, or a list of them."""
     values = value[1] if value is not None and value[0] == "l" else [value]
-    for one in values:
-        if one is None or one[0] != ("n" if is_object else "s"):
+    for event in values:
+        if event is None or event[0] != ("n" if is_object else "s"):
             continue
-        name = _get_last_name(str(one[1])) if is_object else str(one[1])
+        name = _get_last_name(str(event[1])) if is_object else str(event[1])
         is_plain = name.isidentifier() and name not in {"self", "cls"}
-        if len(name) <= _LONGEST_EVENT and (is_plain if is_object else _EVENT.fullmatch(name)):
+        if len(name) <= _MAX_EVENT_CHARACTERS and (
+            is_plain if is_object else _EVENT.fullmatch(name)
+        ):
             yield name

@@ -25,15 +25,15 @@ _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
 
 LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
-MOST_PREFIXES: Final = 20
+MAX_PREFIXES: Final = 20
 """Maximum number of paths of one router; a router that is mounted several times has several."""
-_MOST_STEPS: Final = 8
+_MAX_STEPS: Final = 8
 """Maximum number of imports followed to find the definition of a name."""
-_MOST_STEPS_OF_TEXT: Final = 60
+_MAX_STEPS_OF_TEXT: Final = 60
 """Maximum number of names and parts in a text; a text with more is treated as computed."""
-_MOST_AROUND: Final = 40
+_MAX_ENCLOSING: Final = 40
 """Maximum number of statements around an offset; beyond it, the outer statements are dropped."""
-_LONGEST_TEXT: Final = 500
+_MAX_TEXT_CHARACTERS: Final = 500
 """Maximum number of characters of a text; a longer text is cut off."""
 _OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
 """Languages in which a file sees the definitions of other files in its folder."""
@@ -50,25 +50,27 @@ class File:
         self.annotations = kinds.get(ANNOTATION, [])
         self.classes = kinds.get(CLASS, [])
         self.functions = kinds.get(FUNCTION, [])
-        self.values = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] != "t"]
-        self.properties = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] == "t"]
-        self.declared = [one for one in kinds.get("declares", []) if one.symbol]
+        self.values = [fact for fact in kinds.get(ASSIGNED, ()) if fact.values["value"][0] != "t"]
+        self.properties = [
+            fact for fact in kinds.get(ASSIGNED, ()) if fact.values["value"][0] == "t"
+        ]
+        self.declared = [fact for fact in kinds.get("declares", []) if fact.symbol]
         self.imports = kinds.get("imports", [])
         self.exports = kinds.get("exports", [])
-        self.frameworks = {name for one in kinds.get(FOUND, ()) for name in one.values["names"]}
+        self.frameworks = {name for fact in kinds.get(FOUND, ()) for name in fact.values["names"]}
         self.by_place = {(call.start, call.end): call for call in self.calls}
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
         """Return those facts that enclose an offset, outer facts first; all are of one kind."""
         starts, outer, ordered = self._nest_facts(facts)
-        found: list[Fact] = []
+        enclosing: list[Fact] = []
         index = bisect_right(starts, at) - 1
-        while index >= 0 and len(found) < _MOST_AROUND:
+        while index >= 0 and len(enclosing) < _MAX_ENCLOSING:
             if ordered[index].end > at:
-                found.append(ordered[index])
+                enclosing.append(ordered[index])
             index = outer[index]
-        return found[::-1]
+        return enclosing[::-1]
 
     def _nest_facts(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
         """Return the starts of the facts, the index of each fact's enclosing fact, and the facts.
@@ -76,7 +78,7 @@ class File:
         All three are in the order of the text; the results are cached.
         """
         if id(facts) not in self._around:
-            ordered = sorted(facts, key=lambda one: (one.start, -one.end))
+            ordered = sorted(facts, key=lambda fact: (fact.start, -fact.end))
             outer: list[int] = []
             opened: list[int] = []
             for index, fact in enumerate(ordered):
@@ -84,7 +86,7 @@ class File:
                     opened.pop()
                 outer.append(opened[-1] if opened else -1)
                 opened.append(index)
-            self._around[id(facts)] = [one.start for one in ordered], outer, ordered
+            self._around[id(facts)] = [fact.start for fact in ordered], outer, ordered
         return self._around[id(facts)]
 
     def is_in_annotation(self, fact: Fact) -> bool:
@@ -102,7 +104,7 @@ class File:
         known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
-        return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
+        return known[max(bisect_right([fact.start for fact in known], before) - 1, 0)]
 
     def find_receiving_variable(self, call: Fact) -> str:
         """Return the variable to which a chain of calls is assigned; "" if there is none."""
@@ -129,22 +131,22 @@ class File:
     @cached_property
     def modules_by_name(self) -> Mapping[str, str]:
         """Return the module of each imported name; in Python and Rust, the name is appended."""
-        found: dict[str, str] = {}
+        modules: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
             if alias := fact.values.get("alias"):
-                found[str(alias)] = name
-            for one in fact.values.get("names", ()):
-                if len(one) > 1:
-                    found[str(one[1])] = name if self.language != "rust" else str(one[0])
-        return found
+                modules[str(alias)] = name
+            for pair in fact.values.get("names", ()):
+                if len(pair) > 1:
+                    modules[str(pair[1])] = name if self.language != "rust" else str(pair[0])
+        return modules
 
     def get_original_name(self, name: str) -> str:
         """Return an imported definition's name in its module: `b` for `import {b as c}`."""
         for fact in self.imports:
-            for one in fact.values.get("names", ()):
-                if len(one) > 1 and str(one[1]) == name:
-                    return get_last_part(str(one[0]))
+            for pair in fact.values.get("names", ()):
+                if len(pair) > 1 and str(pair[1]) == name:
+                    return get_last_part(str(pair[0]))
         return get_last_part(self.modules_by_name.get(name, name))
 
 
@@ -162,24 +164,28 @@ class RepositoryFiles:
     @cached_property
     def functions(self) -> Mapping[str, list[tuple[File, Fact]]]:
         """Return all functions that the facts include, by name."""
-        return group((one.values["name"], (f, one)) for f in self.files for one in f.functions)
+        return group(
+            (function.values["name"], (f, function)) for f in self.files for function in f.functions
+        )
 
     def resolve_text(self, file: File, value: Sequence[Any], at: int) -> str | None:
         """Return the string that a value evaluates to; None if it is only known at run time."""
-        todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
+        pending: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
-        for _ in range(_MOST_STEPS_OF_TEXT):
-            if not todo:
-                return "".join(parts)[:_LONGEST_TEXT]
-            here, one, place = todo.pop()
-            if one[0] == "s":
-                parts.append(str(one[1]))
-            elif one[0] == "+":
-                todo += [(here, part, place) for part in reversed(one[1])]
-            elif one[0] == "l" and len(one[1]) == 1:
-                todo.append((here, one[1][0], place))
-            elif one[0] == "n" and (known := self._find_value_of_name(here, str(one[1]), place)):
-                todo.append(known)
+        for _ in range(_MAX_STEPS_OF_TEXT):
+            if not pending:
+                return "".join(parts)[:_MAX_TEXT_CHARACTERS]
+            here, value_part, place = pending.pop()
+            if value_part[0] == "s":
+                parts.append(str(value_part[1]))
+            elif value_part[0] == "+":
+                pending += [(here, part, place) for part in reversed(value_part[1])]
+            elif value_part[0] == "l" and len(value_part[1]) == 1:
+                pending.append((here, value_part[1][0], place))
+            elif value_part[0] == "n" and (
+                known := self._find_value_of_name(here, str(value_part[1]), place)
+            ):
+                pending.append(known)
             else:
                 return None
         return None
@@ -206,9 +212,13 @@ class RepositoryFiles:
     def _constants(self) -> Mapping[str, Sequence[str]]:
         """Return all strings assigned to a name or an attribute in any file, by its last part."""
         values = (value.values for file in self.files for value in file.values)
-        texts = ((one["name"], one["value"][1]) for one in values if one["value"][0] == "s")
-        found = group((get_last_part(name), str(text)) for name, text in texts)
-        return {name: tuple(dict.fromkeys(texts)) for name, texts in found.items()}
+        texts = (
+            (assignment["name"], assignment["value"][1])
+            for assignment in values
+            if assignment["value"][0] == "s"
+        )
+        texts_by_name = group((get_last_part(name), str(text)) for name, text in texts)
+        return {name: tuple(dict.fromkeys(texts)) for name, texts in texts_by_name.items()}
 
     def find_definitions(self, file: File, name: str) -> list[tuple[File, str]]:
         """Return the files and variables that a name may refer to, following imports.
@@ -218,26 +228,28 @@ class RepositoryFiles:
         Args:
             name: the whole name, including the object of an attribute: `orders.bp`.
         """
-        found: dict[tuple[str, str], tuple[File, str]] = {}
-        todo = [(file, name, 0)]
+        definitions: dict[tuple[str, str], tuple[File, str]] = {}
+        pending = [(file, name, 0)]
         seen: set[tuple[str, str]] = set()
-        while todo and len(found) < _MOST_STEPS:
-            here, written, depth = todo.pop()
-            if (here.path, written) in seen:
+        while pending and len(definitions) < _MAX_STEPS:
+            here, written_name, depth = pending.pop()
+            if (here.path, written_name) in seen:
                 continue
-            seen.add((here.path, written))
-            first, _, rest = written.partition(".")
+            seen.add((here.path, written_name))
+            first, _, rest = written_name.partition(".")
             assignment = here.find_assignment(first)
             is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
             if first not in here.modules_by_name or is_own:
-                last = get_last_part(written)
+                last = get_last_part(written_name)
                 is_known = here.find_assignment(last) is not None
                 holder = here if is_known else self._find_in_package(here, last)
-                found.setdefault((holder.path, last), (holder, last))
-            elif depth < _MOST_STEPS:
+                definitions.setdefault((holder.path, last), (holder, last))
+            elif depth < _MAX_STEPS:
                 last = get_last_part(rest)
-                todo += [(one, n, depth + 1) for one, n in self._find_exports(here, first, last)]
-        return [*found.values()]
+                pending += [
+                    (target, n, depth + 1) for target, n in self._find_exports(here, first, last)
+                ]
+        return [*definitions.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
         """Return the only file of the package that assigns a name, else this file."""
@@ -261,13 +273,16 @@ class RepositoryFiles:
         if file.language != "python":
             name = last or file.get_original_name(first)
             known = self.find_modules(file, module)
-            return [(one, name if one.find_assignment(name) is not None else "*") for one in known]
+            return [
+                (definition, name if definition.find_assignment(name) is not None else "*")
+                for definition in known
+            ]
         owner, _, name = module.rpartition(".")
         if last and (whole := self.find_modules(file, module)):
-            return [(one, last) for one in whole]
+            return [(module, last) for module in whole]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        return [(one, name) for one in self.find_modules(file, owner) if one is not file]
+        return [(module, name) for module in self.find_modules(file, owner) if module is not file]
 
     def find_modules(self, file: File, import_path: str) -> list[File]:
         """Return the files that the path in an import means: usually a single file."""
@@ -284,12 +299,12 @@ class RepositoryFiles:
             is_relative = plain.startswith(".")
             place = posixpath.normpath(posixpath.join(folder, plain)) if is_relative else plain
             place = place if is_relative else place.lstrip("@~/")
-        found = self._by_stem.get(place) or self._by_stem.get(posixpath.join(place, "index"))
-        if found is None and not is_relative and place:
+        paths = self._by_stem.get(place) or self._by_stem.get(posixpath.join(place, "index"))
+        if paths is None and not is_relative and place:
             tail = self._by_last.get(place.rpartition("/")[2], ())
-            stems = [one for one in tail if one.endswith((f"/{place}", f"/{place}/index"))]
-            found = self._by_stem[stems[0]] if len(stems) == 1 else None
-        return found or []
+            stems = [stem for stem in tail if stem.endswith((f"/{place}", f"/{place}/index"))]
+            paths = self._by_stem[stems[0]] if len(stems) == 1 else None
+        return paths or []
 
     @cached_property
     def _by_stem(self) -> Mapping[str, list[File]]:
@@ -304,10 +319,10 @@ class RepositoryFiles:
 
 def group(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     """Return the second items of pairs, by the first."""
-    found: dict[_Key, list[_Item]] = {}
+    groups: dict[_Key, list[_Item]] = {}
     for key, item in pairs:
-        found.setdefault(key, []).append(item)
-    return found
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def get_last_part(name: str) -> str:
@@ -336,11 +351,12 @@ def join_paths(before: str, after: str) -> str:
 
 def combine_paths(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
     """Return a limited number of combinations of a prefix and a path; None is a computed path."""
-    pairs = ((one, other) for one in before for other in after)
-    found = dict.fromkeys(
-        None if one is None or other is None else join_paths(one, other) for one, other in pairs
+    pairs = ((prefix, other) for prefix in before for other in after)
+    combined = dict.fromkeys(
+        None if prefix is None or other is None else join_paths(prefix, other)
+        for prefix, other in pairs
     )
-    return [*found][:MOST_PREFIXES]
+    return [*combined][:MAX_PREFIXES]
 
 
 def iter_strings(values: Sequence[Value]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, ResourceRules
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
-    MOST_PREFIXES,
+    MAX_PREFIXES,
     File,
     RepositoryFiles,
     combine_paths,
@@ -25,11 +25,11 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 from rag_assets.systems.code_memory.symbols.names import fold_name
 
-_DEEPEST: Final = 8
+_MAX_DEPTH: Final = 8
 """Maximum depth of routers that are mounted in, passed to, or created by each other."""
-_LONGEST_CHAIN: Final = 200
+_MAX_CHAIN_CALLS: Final = 200
 """Maximum number of calls in one chain; a longer chain is not treated as a router."""
-_MOST_FACTORIES: Final = 100
+_MAX_FACTORIES: Final = 100
 """Maximum number of functions with one name that create a router; with more, none is chosen."""
 _NO_CALL: Final = ["?"]
 _COMPUTED: Final = ("?", "?")
@@ -60,17 +60,17 @@ class RouterPaths:
             outer = self._find_paths_of_parameter(file, RECEIVER, fact.start, 0) or [""]
             inside = [self.find_path_of_blocks(file, fact)]
             return combine_paths(outer, inside) if self._routers.is_implicit else []
-        found = self.list_paths_of_value(file, on, fact.start)
-        if not found and on[0] == "n":
+        paths = self.list_paths_of_value(file, on, fact.start)
+        if not paths and on[0] == "n":
             return self._list_paths_of_block_parameter(file, fact)
-        inner = combine_paths(found, [self.find_path_of_blocks(file, fact)])
+        inner = combine_paths(paths, [self.find_path_of_blocks(file, fact)])
         return combine_paths(self.list_paths_of_holders(file, fact), inner)
 
     def list_paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
         """Return the paths of the router that a value evaluates to."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return []
         if (call := file.find_call(value)) is not None:
             return self._list_paths_of_chain(file, call, depth)
@@ -79,40 +79,42 @@ class RouterPaths:
     def list_paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact, else [""]."""
         holders = self._routers.holders
-        around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
-        for one in reversed(around):
-            on = one.values.get("on", _NO_CALL)
-            if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
-                found = self.list_paths_of_value(file, on, one.start, depth + 1)
-                return combine_paths(self.list_paths_of_holders(file, one, depth + 1), found)
+        around = (
+            file.find_enclosing(file.calls, fact.start) if holders and depth < _MAX_DEPTH else []
+        )
+        for call in reversed(around):
+            on = call.values.get("on", _NO_CALL)
+            if call.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
+                paths = self.list_paths_of_value(file, on, call.start, depth + 1)
+                return combine_paths(self.list_paths_of_holders(file, call, depth + 1), paths)
         return [""]
 
     def list_paths_of_added_function(self, function: str) -> list[str | None]:
         """Return the paths of the routers to which any call adds an annotated function."""
-        found: list[str | None] = []
+        paths: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
-                names = (one[1] for one in call.values["arguments"] if one[0] == "n")
+                names = (argument[1] for argument in call.values["arguments"] if argument[0] == "n")
                 if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
                     own = self.list_paths_of_value(
                         file, call.values.get("on", _NO_CALL), call.start, 1
                     )
-                    found += combine_paths(self.list_paths_of_holders(file, call), own or [""])
-        return found[:MOST_PREFIXES]
+                    paths += combine_paths(self.list_paths_of_holders(file, call), own or [""])
+        return paths[:MAX_PREFIXES]
 
     def find_path_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
         path = ""
         resources = self._framework.resources
-        for one in file.find_enclosing(file.calls, fact.start):
-            name, part = one.values["name"], ""
-            if one is fact or ["f"] not in one.values["arguments"]:
+        for call in file.find_enclosing(file.calls, fact.start):
+            name, part = call.values["name"], ""
+            if call is fact or ["f"] not in call.values["arguments"]:
                 continue
             known: str | None = part
             if name in self._routers.nested:
-                known = self._find_nested_path(file, one)
+                known = self._find_nested_path(file, call)
             elif resources is not None and name in resources.calls:
-                known = self._find_resource_path(file, resources, one, fact)
+                known = self._find_resource_path(file, resources, call, fact)
             if known is None:
                 return None
             path = join_paths(path, known)
@@ -120,14 +122,14 @@ class RouterPaths:
 
     def iter_controller_modules(self, file: File, fact: Fact) -> Iterator[str]:
         """Yield the controller modules named by the blocks around a call, outer blocks first."""
-        for one in file.find_enclosing(file.calls, fact.start):
-            if one is not fact and one.values["name"] in self._routers.nested:
+        for call in file.find_enclosing(file.calls, fact.start):
+            if call is not fact and call.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":
-                    names = [a[1] for a in one.values["arguments"][1:2] if a[0] == "n"]
+                    names = [a[1] for a in call.values["arguments"][1:2] if a[0] == "n"]
                 else:
-                    is_space = one.values["name"] == "namespace"
-                    text = get_named_text(one, "module")
-                    names = [text] if text else [*iter_strings(one.values["arguments"][:1])]
+                    is_space = call.values["name"] == "namespace"
+                    text = get_named_text(call, "module")
+                    names = [text] if text else [*iter_strings(call.values["arguments"][:1])]
                     names = names if text or is_space else []
                 yield from map(str, names)
 
@@ -139,11 +141,11 @@ class RouterPaths:
         text = self._repository.resolve_text(file, value, resource.start) if value else None
         if text is None:
             return None
-        around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
+        around = [call for call in file.find_enclosing(file.calls, fact.start) if call is not fact]
         inside = around[around.index(resource) + 1 :]
         # A block within a nested resource belongs to that resource.
-        direct = [*takewhile(lambda one: one.values["name"] not in resources.calls, inside)]
-        kinds = {resources.blocks.get(one.values["name"]) for one in direct}
+        direct = [*takewhile(lambda call: call.values["name"] not in resources.calls, inside)]
+        kinds = {resources.blocks.get(call.values["name"]) for call in direct}
         on = get_named_text(fact, "on") if len(direct) == len(inside) else None
         if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
             return text
@@ -161,8 +163,12 @@ class RouterPaths:
         if value is None or value[0] in {"f", "d"}:
             return ""
         if value[0] == "n" and self._framework.handlers == "alias":
-            named = find_argument(call, "path")
-            return "" if named is None else self._repository.resolve_text(file, named, call.start)
+            path_argument = find_argument(call, "path")
+            return (
+                ""
+                if path_argument is None
+                else self._repository.resolve_text(file, path_argument, call.start)
+            )
         return self._repository.resolve_text(file, value, call.start)
 
     def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
@@ -170,10 +176,10 @@ class RouterPaths:
 
         Used if the route is added to the block's parameter, which may have any name.
         """
-        for one in reversed(file.find_enclosing(file.calls, fact.start)):
-            is_block = one is not fact and ["f"] in one.values["arguments"]
-            if is_block and one.values["name"] in self._routers.nested:
-                return self._list_paths_of_chain(file, one, 0)
+        for call in reversed(file.find_enclosing(file.calls, fact.start)):
+            is_block = call is not fact and ["f"] in call.values["arguments"]
+            if is_block and call.values["name"] in self._routers.nested:
+                return self._list_paths_of_chain(file, call, 0)
         return []
 
     def _list_paths_of_chain(
@@ -186,7 +192,7 @@ class RouterPaths:
             name: the variable that receives the result.
         """
         path: str | None = ""
-        for _ in range(_LONGEST_CHAIN):
+        for _ in range(_MAX_CHAIN_CALLS):
             on = call.values.get("on")
             if self._is_maker(call):
                 return combine_paths(self._list_paths_of_maker(file, call, depth, name), [path])
@@ -195,10 +201,10 @@ class RouterPaths:
                 path = None if path is None or part is None else join_paths(part, path)
             before = file.find_call(on)
             if before is None:
-                found = self._list_paths_of_factory(file, call, depth)
-                if not found and on is not None:
-                    found = self.list_paths_of_value(file, on, call.start, depth)
-                return combine_paths(found, [path])
+                paths = self._list_paths_of_factory(file, call, depth)
+                if not paths and on is not None:
+                    paths = self.list_paths_of_value(file, on, call.start, depth)
+                return combine_paths(paths, [path])
             call = before
         return []
 
@@ -215,7 +221,7 @@ class RouterPaths:
         A router that is made for another one, as `Api(blueprint)`, has the paths of that one.
         """
         around = find_argument(call, "0")
-        if around is not None and around[0] == "n" and depth < _DEEPEST:
+        if around is not None and around[0] == "n" and depth < _MAX_DEPTH:
             outer = self.list_paths_of_value(file, around, call.start, depth + 1)
             if outer:
                 return outer
@@ -233,16 +239,16 @@ class RouterPaths:
     def _list_paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
         """Return the paths of the router that a function in the repository creates and returns."""
         on = call.values.get("on")
-        if depth >= _DEEPEST or (on is not None and on[0] != "n"):
+        if depth >= _MAX_DEPTH or (on is not None and on[0] != "n"):
             return []
         owner = get_last_part(str(on[1])) if on else ""
         for other, function in self._repository.functions.get(call.values["name"], ()):
             places = {*posixpath.splitext(other.path)[0].split("/")[-2:]}
             if other.language != file.language or (owner and owner not in places):
                 continue
-            for made in other.calls:
-                if function.start <= made.start < function.end and self._is_maker(made):
-                    return self._list_paths_of_chain(other, made, depth + 1)
+            for created_by in other.calls:
+                if function.start <= created_by.start < function.end and self._is_maker(created_by):
+                    return self._list_paths_of_chain(other, created_by, depth + 1)
         return []
 
     def _list_paths_of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
@@ -287,10 +293,16 @@ class RouterPaths:
     ) -> list[str | None] | None:
         """Return the paths of routers passed as a parameter; None for any other name."""
         for function in reversed(file.find_enclosing(file.functions, at)):
-            named = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
-            receiver = [(-1, *one) for one in named if one[0] == RECEIVER]
-            others = [one for one in named if one[0] != RECEIVER]
-            parameters = [*receiver, *((at, *one) for at, one in enumerate(others))]
+            parameters_of_objects = [
+                parameter
+                for parameter in function.values["parameters"]
+                if parameter[0] not in _OBJECTS
+            ]
+            receiver = [
+                (-1, *parameter) for parameter in parameters_of_objects if parameter[0] == RECEIVER
+            ]
+            others = [parameter for parameter in parameters_of_objects if parameter[0] != RECEIVER]
+            parameters = [*receiver, *((at, *parameter) for at, parameter in enumerate(others))]
             for index, parameter, type_ in parameters:
                 if parameter == name and type_.lstrip("&*") in self._routers.types:
                     key = file.path, f"{name}()", function.start
@@ -298,7 +310,9 @@ class RouterPaths:
                         self._known[key] = []
                         paths = self._list_paths_of_passed_routers(file, function, index, depth)
                         is_root = type_.lstrip("&*") in self._routers.root_types
-                        self._known[key] = [one for one in paths if one is not None or not is_root]
+                        self._known[key] = [
+                            path for path in paths if path is not None or not is_root
+                        ]
                     return self._known[key] or [""]
         return None
 
@@ -309,7 +323,7 @@ class RouterPaths:
 
         For -1, it is the router on which the function is called: `users()` in `route("/api") {}`.
         """
-        found: list[str | None] = []
+        paths: list[str | None] = []
         is_unknown = False
         package = posixpath.basename(posixpath.dirname(holder.path))
         for file, call in self._repository.calls.get(function.values["name"], ()):
@@ -317,13 +331,13 @@ class RouterPaths:
             is_import = on[0] == "n" and str(on[1]) in self._packages
             if holder.language == "go" and is_import and package not in {on[1], ""}:
                 continue  # The function of another package has the same name.
-            if index < 0 and len(found) < MOST_PREFIXES and depth < _DEEPEST:
-                found += self.list_paths_of_call(file, call)
-            elif 0 <= index < len(arguments) and len(found) < MOST_PREFIXES:
+            if index < 0 and len(paths) < MAX_PREFIXES and depth < _MAX_DEPTH:
+                paths += self.list_paths_of_call(file, call)
+            elif 0 <= index < len(arguments) and len(paths) < MAX_PREFIXES:
                 own = self.list_paths_of_value(file, arguments[index], call.start, depth + 1)
-                found += combine_paths(own, [self.find_path_of_blocks(file, call)])
+                paths += combine_paths(own, [self.find_path_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
-        return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
+        return [*dict.fromkeys(paths)][:MAX_PREFIXES] or ([None] if is_unknown else [])
 
     @cached_property
     def _packages(self) -> set[str]:
@@ -346,21 +360,21 @@ class RouterPaths:
             places = (posixpath.basename(stem), posixpath.basename(posixpath.dirname(file.path)))
             owners = ("", *(f"{place}::" for place in places))
             around = file.find_enclosing(file.functions, at)
-            keys += [(f"(){file.path}", str(one.start)) for one in around]
-            functions = [one.values["name"] for one in around]
+            keys += [(f"(){file.path}", str(function.start)) for function in around]
+            functions = [function.values["name"] for function in around]
             keys += [("()", owner + function) for function in functions for owner in owners]
-        found: list[str | None] = []
+        paths: list[str | None] = []
         for key in keys:
             for other, call, path in self._mounts_by_router.get(key, ()):
                 on = call.values.get("on", _NO_CALL)
                 is_own = other is file and on == ["n", name] and key[0][:2] != "()"
-                if len(found) >= MOST_PREFIXES or is_own:
+                if len(paths) >= MAX_PREFIXES or is_own:
                     continue
                 outer = self.list_paths_of_value(other, on, call.start, depth + 1) or [""]
-                found += combine_paths(outer, [path])
-            if found:
+                paths += combine_paths(outer, [path])
+            if paths:
                 break
-        return found[:MOST_PREFIXES]
+        return paths[:MAX_PREFIXES]
 
     @cached_property
     def _mounts_by_router(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
@@ -370,26 +384,30 @@ class RouterPaths:
         the result of a function, the same with its file and offset (see _find_factory), or
         _COMPUTED.
         """
-        found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
+        mounts: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self._routers.mounts.items():
             for file, call in self._repository.calls.get(called, ()):
                 value = find_argument(call, router)
                 if value is None or value[0] not in {"n", "c"}:
                     continue
-                stated = find_argument(call, prefix) if prefix else None
+                prefix_argument = find_argument(call, prefix) if prefix else None
                 path: str | None = ""
-                if stated is not None and stated != value and stated[0] in "sn+?":
-                    path = self._repository.resolve_text(file, stated, call.start)
+                if (
+                    prefix_argument is not None
+                    and prefix_argument != value
+                    and prefix_argument[0] in "sn+?"
+                ):
+                    path = self._repository.resolve_text(file, prefix_argument, call.start)
                 keys = self._list_mount_keys(file, value)
                 if (
                     path is None
                     and value[0] == "n"
                     and file.find_assignment(get_last_part(value[1])) is None
                 ):
-                    keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
+                    keys = [key for key in keys if key[0] != file.path] or [_COMPUTED]
                 for key in keys:
-                    found.setdefault(key, []).append((file, call, path))
-        return found
+                    mounts.setdefault(key, []).append((file, call, path))
+        return mounts
 
     def _find_factory(self, file: File, call: Fact) -> tuple[File, Fact] | None:
         """Return the method that creates the router that a call on an object returns; else None.
@@ -399,7 +417,7 @@ class RouterPaths:
         """
         on = call.values.get("on", _NO_CALL)
         candidates = self._list_factories(call.values["name"], file.language)
-        if on[0] != "n" or not 0 < len(candidates) <= _MOST_FACTORIES:
+        if on[0] != "n" or not 0 < len(candidates) <= _MAX_FACTORIES:
             return None
         variable = get_last_part(str(on[1]))
         assignment = file.find_assignment(variable, call.start)
@@ -411,8 +429,8 @@ class RouterPaths:
 
         def rate(other: File, function: Fact) -> tuple[bool, bool, bool]:
             around = other.find_enclosing(other.classes, function.start)
-            named = around[-1].values["name"] if around else ""
-            owner = fold_name(function.values.get("owner", named))
+            enclosing_name = around[-1].values["name"] if around else ""
+            owner = fold_name(function.values.get("owner", enclosing_name))
             names = [singularize(fold_name(word).removeprefix("new")) for word in words]
             is_named = any(name and (name in owner or owner in name) for name in names if owner)
             places = posixpath.splitext(other.path)[0].split("/")[-2:]
@@ -420,10 +438,12 @@ class RouterPaths:
             is_near = posixpath.dirname(other.path) == folder and maker_on[0] != "n"
             return is_of_package, is_near, is_named
 
-        rated = [(rate(*one), one) for one in candidates]
+        rated = [(rate(*candidate), candidate) for candidate in candidates]
         best = max(rating for rating, _ in rated)
-        chosen = [one for rating, one in rated if rating == best and any(rating)]
-        return chosen[0] if len(chosen) == 1 else None
+        best_candidates = [
+            candidate for rating, candidate in rated if rating == best and any(rating)
+        ]
+        return best_candidates[0] if len(best_candidates) == 1 else None
 
     def _list_factories(self, name: str, language: str) -> list[tuple[File, Fact]]:
         """Return the functions with a name that create a router."""
@@ -437,7 +457,7 @@ class RouterPaths:
 
     def _creates_router(self, file: File, function: Fact) -> bool:
         if file.path not in self._makers:
-            makers = (one.start for one in file.calls if self._is_maker(one))
+            makers = (call.start for call in file.calls if self._is_maker(call))
             self._makers[file.path] = sorted(makers)
         starts = self._makers[file.path]
         return bisect_left(starts, function.start) < bisect_left(starts, function.end)

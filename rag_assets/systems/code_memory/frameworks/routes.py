@@ -20,7 +20,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
-    MOST_PREFIXES,
+    MAX_PREFIXES,
     File,
     RepositoryFiles,
     get_last_part,
@@ -36,11 +36,11 @@ from rag_assets.systems.code_memory.frameworks.routers import (
 )
 from rag_assets.systems.code_memory.frameworks.statements import PLACE, Value, find_argument
 
-_MOST_VERBS: Final = 8
+_MAX_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
-_MOST_WRAPPERS: Final = 8
+_MAX_WRAPPERS: Final = 8
 """Maximum number of calls around a handler that are followed; further calls are ignored."""
-_LONGEST_PATH: Final = 400
+_MAX_PATH_CHARACTERS: Final = 400
 """Maximum characters of a path; a longer path is cut off."""
 _CONSTRUCTOR: Final = re.compile(r"^[Nn]ew(?=[A-Z])")
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
@@ -92,9 +92,9 @@ class RouteReader:
         """Yield the routes of all files."""
         for file in self.files:
             known = len(self.unresolved)
-            found = [*self._iter_routes_of_file(file)]
-            yield from found
-            if not found and self.framework.routers.is_implicit:
+            routes_of_file = [*self._iter_routes_of_file(file)]
+            yield from routes_of_file
+            if not routes_of_file and self.framework.routers.is_implicit:
                 # Its calls only look like routes, such as `get(order, key)`.
                 del self.unresolved[known:]
 
@@ -140,10 +140,12 @@ class RouteReader:
             return
         verbs = [*self._iter_chained_methods(file, fact, routes)] if routes.verbs else []
         wrapped = () if verbs else self._list_wrapped_names(file, fact, routes)
-        for prefix in prefixes[:MOST_PREFIXES]:
+        for prefix in prefixes[:MAX_PREFIXES]:
             full = join_paths(str(prefix), path)
-            for each, handler in verbs or [(methods, self._find_handler_name(file, fact, routes))]:
-                route = self._build_route(each, full, handler, (file, fact, -1))
+            for verb_methods, handler in verbs or [
+                (methods, self._find_handler_name(file, fact, routes))
+            ]:
+                route = self._build_route(verb_methods, full, handler, (file, fact, -1))
                 route.wrapped = wrapped
                 route.owner = self._find_owner(file, fact, handler)
                 yield route
@@ -157,18 +159,20 @@ class RouteReader:
             place: the route's file, the fact that states it, and the offset of its handler.
         """
         file, fact, at = place
-        rows, shown = fact.values.get(PLACE, (0, fact.evidence))
-        fact = replace(fact, line_start=fact.line_start + rows, evidence=shown)
+        rows, evidence = fact.values.get(PLACE, (0, fact.evidence))
+        fact = replace(fact, line_start=fact.line_start + rows, evidence=evidence)
         return FrameworkRoute(
-            methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at
+            methods, path[:_MAX_PATH_CHARACTERS], handler, file, fact, self.framework.name, at
         )
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
         around = file.find_enclosing(file.calls, fact.start)
-        if any(one.values["name"] in names for one in around if one is not fact):
+        if any(statement.values["name"] in names for statement in around if statement is not fact):
             return True
         functions = file.find_enclosing(file.functions, fact.start)
-        parameters = (one for function in functions for one in function.values["parameters"])
+        parameters = (
+            parameter for function in functions for parameter in function.values["parameters"]
+        )
         types = self.framework.routers.types
         return any(name == RECEIVER and type_ in types for name, type_ in parameters)
 
@@ -180,7 +184,7 @@ class RouteReader:
     def _has_path_in_chain(self, file: File, fact: Fact) -> bool:
         """Return whether an earlier call in the chain has the path: `route('/x').get(show)`."""
         call: Fact | None = fact
-        for _ in range(_MOST_VERBS):
+        for _ in range(_MAX_VERBS):
             on = call.values.get("on", ["?"]) if call is not None else ["?"]
             if on[0] != "c":
                 return False
@@ -194,7 +198,7 @@ class RouteReader:
         if not routes.method_call:
             return fact
         call: Fact | None = fact
-        for _ in range(_MOST_VERBS):
+        for _ in range(_MAX_VERBS):
             call = None if call is None else file.next_calls.get((call.start, call.end))
             if call is not None and call.values["name"] == routes.method_call:
                 return call
@@ -215,15 +219,15 @@ class RouteReader:
         words = (
             LAST_PARTS.split(str(text[1]))[-1].upper() for text in texts if text[0] in {"s", "n"}
         )
-        found = tuple(word.removeprefix("METHOD") for word in words)
-        return tuple(one for one in found if one in _VERBS) or (
+        methods = tuple(word.removeprefix("METHOD") for word in words)
+        return tuple(method for method in methods if method in _VERBS) or (
             ("ANY",) if texts else (routes.default,)
         )
 
     def _find_route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path in a route's call; "" if there is none, None if it is computed."""
         if routes.is_joined:
-            is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
+            is_computed = any(argument[0] not in "sfnc" for argument in fact.values["arguments"])
             return None if is_computed else "/".join(iter_strings(fact.values["arguments"]))
         value = find_argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
@@ -236,8 +240,8 @@ class RouteReader:
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
             path, resources = find_argument(fact, routes.path), self._resources
-            stated = str(path[-1]) if path else ""
-            return "" if resources is None else resources.get_action_in_block(file, fact, stated)
+            last_part = str(path[-1]) if path else ""
+            return "" if resources is None else resources.get_action_in_block(file, fact, last_part)
         if value is not None and value[0] in "l+" and value[1]:
             value = _read_handler_in_list(value[1])
         if value is None or value[0] not in {"n", "s", "c"}:
@@ -285,12 +289,12 @@ class RouteReader:
         if value is not None and value[0] == "l" and value[1]:
             value = value[1][-1]
         names: list[str] = []
-        todo = [value] if value is not None and value[0] == "c" else []
-        for _ in range(_MOST_WRAPPERS):
-            call = file.find_call(todo.pop()) if todo else None
+        pending = [value] if value is not None and value[0] == "c" else []
+        for _ in range(_MAX_WRAPPERS):
+            call = file.find_call(pending.pop()) if pending else None
             parts = [*call.values["arguments"], call.values.get("on", ["?"])] if call else []
             names += [str(part[1]) if part[0] == "n" else "" for part in parts if part[0] in "nf"]
-            todo += [part for part in parts if part[0] == "c"]
+            pending += [part for part in parts if part[0] == "c"]
         return tuple(dict.fromkeys(names))
 
     def _iter_chained_methods(
@@ -298,19 +302,23 @@ class RouteReader:
     ) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield methods and handler of each call in an argument: `get(show).post(store)`."""
         value: Sequence[Any] | None = next(
-            (one for one in fact.values["arguments"] if one[0] == "c"), None
+            (argument for argument in fact.values["arguments"] if argument[0] == "c"), None
         )
-        found: list[tuple[tuple[str, ...], str]] = []
+        methods_and_handlers: list[tuple[tuple[str, ...], str]] = []
         handler = ""
-        while (call := file.find_call(value)) is not None and len(found) < _MOST_VERBS:
-            handlers = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
+        while (call := file.find_call(value)) is not None and len(
+            methods_and_handlers
+        ) < _MAX_VERBS:
+            handlers = [
+                argument for argument in call.values["arguments"] if argument[0] in {"n", "f"}
+            ]
             name = handlers[-1][1] if handlers and handlers[-1][0] == "n" else handler
             if (method := routes.verbs.get(call.values["name"])) is not None:
-                found.append((tuple(method.split("|")), name))
+                methods_and_handlers.append((tuple(method.split("|")), name))
             elif handlers:
                 handler = name
             value = call.values.get("on")
-        yield from reversed(found)
+        yield from reversed(methods_and_handlers)
 
     def _iter_routes_of_annotations(
         self, file: File, routes: RouteRules
@@ -325,7 +333,7 @@ class RouteReader:
                 yield from self._iter_routes_of_class(file, fact, routes)
                 continue
             around = file.find_enclosing(file.classes, start)
-            enclosing_classes = [one for one in around if one.start < start]
+            enclosing_classes = [class_fact for class_fact in around if class_fact.start < start]
             methods = self._list_route_methods(routes.annotations[values["name"]], routes, fact)
             handler = values["of"]
             if enclosing_classes:
@@ -353,13 +361,17 @@ class RouteReader:
             return
         prefixes = self._paths.list_paths_of_value(file, fact.values["on"], fact.start)
         start, end = fact.values["target"]
-        inside = (one for one in file.declared if start < one.start < end)
-        methods = {LAST_PARTS.split(one.symbol)[-1].upper(): one for one in inside}
-        for method, one in methods.items():
+        inside = (definition for definition in file.declared if start < definition.start < end)
+        methods = {
+            LAST_PARTS.split(definition.symbol)[-1].upper(): definition for definition in inside
+        }
+        for method, definition in methods.items():
             if method in _VERBS:
                 for prefix in filter(None, prefixes):
-                    place = file, fact, one.start
-                    yield self._build_route((method,), join_paths(prefix, path), one.symbol, place)
+                    place = file, fact, definition.start
+                    yield self._build_route(
+                        (method,), join_paths(prefix, path), definition.symbol, place
+                    )
 
     def _list_paths_in_annotations(
         self, file: File, fact: Fact, routes: RouteRules
@@ -367,16 +379,19 @@ class RouteReader:
         """Return the paths in an annotation or its siblings: "" if absent, None if computed."""
         target = fact.values["target"]
         others = [
-            one
-            for one in (file.annotations if routes.path_annotation else ())
-            if one.values["target"] == target and one.values["name"] in routes.path_annotation
+            sibling
+            for sibling in (file.annotations if routes.path_annotation else ())
+            if sibling.values["target"] == target
+            and sibling.values["name"] in routes.path_annotation
         ]
-        for one in (fact, *others):
-            value = find_argument(one, routes.path)
+        for annotation in (fact, *others):
+            value = find_argument(annotation, routes.path)
             texts = value[1] if value is not None and value[0] == "l" else []
             if len(texts) > 1 and not routes.is_joined:
-                return [self._repository.resolve_text(file, text, one.start) for text in texts]
-            path = self._find_route_path(file, one, routes)
+                return [
+                    self._repository.resolve_text(file, text, annotation.start) for text in texts
+                ]
+            path = self._find_route_path(file, annotation, routes)
             if path != "":
                 return [path]
         return [""]
@@ -398,7 +413,7 @@ class RouteReader:
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
     def _list_class_prefixes(self, file: File, owner: Fact, routes: RouteRules) -> list[str | None]:
-        found: list[str | None] = []
+        prefixes: list[str | None] = []
         for annotation in file.annotations:
             if annotation.values["target"][0] != owner.start:
                 continue
@@ -408,11 +423,13 @@ class RouteReader:
                     value = value[1].get("path")
                 paths = value[1] if value is not None and value[0] == "l" else [value]
                 texts = (
-                    "" if each is None else self._repository.resolve_text(file, each, owner.start)
-                    for each in paths
+                    ""
+                    if prefix_path is None
+                    else self._repository.resolve_text(file, prefix_path, owner.start)
+                    for prefix_path in paths
                 )
-                found += texts
-        return found[:MOST_PREFIXES] or [""]
+                prefixes += texts
+        return prefixes[:MAX_PREFIXES] or [""]
 
     def _insert_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
         """Return a path with `[controller]` and `[action]` replaced by their names."""
@@ -443,10 +460,12 @@ class RouteReader:
         route = re.sub(pages.drop, "", route) if pages.drop else route
         path = join_paths(pages.prefix, route.removesuffix("/index"))
         names = {**{method: method for method in pages.methods}, **pages.exports}
-        for one in file.declared if names else ():
-            if one.symbol in names and one.values.get("exported"):
-                methods = tuple(names[one.symbol].split("|"))
-                yield self._build_route(methods, path, one.symbol, (file, one, one.start))
+        for definition in file.declared if names else ():
+            if definition.symbol in names and definition.values.get("exported"):
+                methods = tuple(names[definition.symbol].split("|"))
+                yield self._build_route(
+                    methods, path, definition.symbol, (file, definition, definition.start)
+                )
         if not names:
             stated = (match.groupdict().get("method") or "").upper()
             methods = (stated,) if stated else (("ANY",) if pages.prefix else ("GET",))
@@ -467,16 +486,20 @@ def _read_handler_in_list(parts: Sequence[Value]) -> Value:
 
 def find_page_route(pages: PageRules, path: str) -> re.Match[str] | None:
     """Return the match of a file's path, which states a route; None if the path does not match."""
-    return re.search(pages.path, path[-_LONGEST_PATH:])
+    return re.search(pages.path, path[-_MAX_PATH_CHARACTERS:])
 
 
 def _find_default_export(file: File) -> Fact:
     """Return the default export of a file, else another definition in it, else its start."""
-    exports = (one.values for one in file.exports if one.values["name"] == "default")
-    default = next((one.get("local") for one in exports), None)
-    exported = [one for one in file.declared if one.values.get("exported")]
-    named = [one for one in file.declared if one.symbol in {"default", default}]
-    return next(iter([*named, *exported, *file.declared]), Fact("", 0, 0, line_start=1, line_end=1))
+    exports = (export.values for export in file.exports if export.values["name"] == "default")
+    default = next((export.get("local") for export in exports), None)
+    exported = [definition for definition in file.declared if definition.values.get("exported")]
+    named_default = [
+        definition for definition in file.declared if definition.symbol in {"default", default}
+    ]
+    return next(
+        iter([*named_default, *exported, *file.declared]), Fact("", 0, 0, line_start=1, line_end=1)
+    )
 
 
 class _ResourceRoutes:
@@ -513,11 +536,11 @@ class _ResourceRoutes:
 
     def get_action_in_block(self, file: File, fact: Fact, path: str) -> str:
         """Return the handler of a route in a resource's block, `Controller::path`; else ""."""
-        for one in reversed(file.find_enclosing(file.calls, fact.start)):
-            kind = self._resources.calls.get(one.values["name"])
-            value = find_argument(one, "0")
+        for call in reversed(file.find_enclosing(file.calls, fact.start)):
+            kind = self._resources.calls.get(call.values["name"])
+            value = find_argument(call, "0")
             if kind is not None and value is not None and value[0] == "s":
-                return f"{self._find_controller_name(file, one, str(value[1]), kind)}::{path}"
+                return f"{self._find_controller_name(file, call, str(value[1]), kind)}::{path}"
         return ""
 
     def _select_actions(
@@ -532,12 +555,16 @@ class _ResourceRoutes:
         }
 
     def _find_controller_name(self, file: File, fact: Fact, name: str, kind: str) -> str:
-        alias = next((one[1] for one in fact.values["arguments"] if one[0] == "n"), None)
+        alias = next(
+            (argument[1] for argument in fact.values["arguments"] if argument[0] == "n"), None
+        )
         if alias is not None:
             return "::".join([*self._paths.iter_controller_modules(file, fact), str(alias)])
-        named = get_named_text(fact, "controller")
+        controller_name = get_named_text(fact, "controller")
         plural = name if kind == "many" or name.endswith("s") else f"{name}s"
-        return _find_controller(self._paths, file, fact, named or get_last_path_part(plural))
+        return _find_controller(
+            self._paths, file, fact, controller_name or get_last_path_part(plural)
+        )
 
 
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:

@@ -61,20 +61,20 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
 
 PAGES: Final = frozenset({"svelte", "vue"})
 """Further languages that framework data may use: their files state routes by their paths only."""
-_LONGEST: Final = 1_000_000
+_MAX_TEXT_CHARACTERS: Final = 1_000_000
 """Maximum characters of a text; for a longer text, only a note is returned, and no statements."""
-_MOST: Final = 50_000
+_MAX_STATEMENTS: Final = 50_000
 """Maximum number of statements read in one text; a note reports that further ones are dropped."""
-_LONGEST_VALUE: Final = 300
+_MAX_VALUE_CHARACTERS: Final = 300
 """Maximum characters of a value; a longer value is unknown, but a symbol or sum is cut off
 instead."""
-_LONGEST_NAME: Final = 80
+_MAX_NAME_CHARACTERS: Final = 80
 """Maximum characters of a name; a call or assignment with a longer name is dropped."""
-_MOST_VALUES: Final = 24
+_MAX_VALUES: Final = 24
 """Maximum number of arguments, elements or parameters; further ones are dropped."""
-_DEEPEST: Final = 4
+_MAX_VALUE_DEPTH: Final = 4
 """Maximum depth of nested values; deeper values count as unknown."""
-_DEEPEST_NODE: Final = 400
+_MAX_NODE_DEPTH: Final = 400
 """Maximum depth of a tree; deeper nodes are skipped. Each call in a chain adds two levels."""
 _UNKNOWN: Final[Value] = ["?"]
 _NODES: Final = SimpleNamespace(
@@ -100,26 +100,28 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     """Return the statements of a text, and a note about the part that was not read, or ""."""
-    if tree.gave_up or len(tree.text) > _LONGEST:
+    if tree.gave_up or len(tree.text) > _MAX_TEXT_CHARACTERS:
         return [], "framework calls were not read: the text is too long or the parser stopped"
-    found: list[Fact] = []
-    todo: list[_Visit] = [(tree.root, 0, None, "")]
+    facts: list[Fact] = []
+    pending: list[_Visit] = [(tree.root, 0, None, "")]
     reader = _StatementReader(tree, language)
-    while todo:
-        node, depth, annotated, parent = todo.pop()
+    while pending:
+        node, depth, annotated, parent = pending.pop()
         kind = node.type
         if kind in _STATEMENT_NODES:
-            found += reader.read(node, annotated, parent)
-            if len(found) > _MOST:
-                return found[:_MOST], f"frameworks: only the first {_MOST} statements were read"
-        if depth >= _DEEPEST_NODE:
+            facts += reader.read(node, annotated, parent)
+            if len(facts) > _MAX_STATEMENTS:
+                return facts[
+                    :_MAX_STATEMENTS
+                ], f"frameworks: only the first {_MAX_STATEMENTS} statements were read"
+        if depth >= _MAX_NODE_DEPTH:
             continue
         children = node.named_children
         if kind in _ANNOTATED or any(child.type in _BEFORE_DEFINITIONS for child in children):
-            todo.extend(_visit_children(node, children, depth, annotated))
+            pending.extend(_visit_children(node, children, depth, annotated))
         else:
-            todo.extend((child, depth + 1, None, kind) for child in reversed(children))
-    return found, ""
+            pending.extend((child, depth + 1, None, kind) for child in reversed(children))
+    return facts, ""
 
 
 def _visit_children(
@@ -214,9 +216,12 @@ class _StatementReader:
         receiver = node.child_by_field_name("receiver")
         if receiver is None or receiver.type != "parameter_list" or not receiver.named_children:
             return None
-        one = receiver.named_children[0]
-        type_ = self._get_compact_text(one.child_by_field_name("type")).lstrip("*")
-        return [self._get_compact_text(one.child_by_field_name("name")), type_.partition("[")[0]]
+        parameter = receiver.named_children[0]
+        type_ = self._get_compact_text(parameter.child_by_field_name("type")).lstrip("*")
+        return [
+            self._get_compact_text(parameter.child_by_field_name("name")),
+            type_.partition("[")[0],
+        ]
 
     def _find_class_name(self, node: Node) -> Node | None:
         is_named_first = node.type == "model_block" and node.named_children
@@ -227,10 +232,10 @@ class _StatementReader:
 
     def _get_compact_text(self, node: Node | None) -> str:
         """Return the text of a node without white space; "" for None or a long text."""
-        if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
+        if node is None or node.end_byte - node.start_byte > 4 * _MAX_VALUE_CHARACTERS:
             return ""
         text = self.tree.get_node_text(node)
-        return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
+        return "".join(text.split()) if len(text) <= _MAX_VALUE_CHARACTERS else ""
 
     def _find_callee(self, node: Node) -> Node | None:
         for name in ("function", "target", "constructor", "type", "macro"):
@@ -241,12 +246,12 @@ class _StatementReader:
     def _read_call(self, node: Node) -> dict[str, Any] | None:
         """Return name, receiver and arguments of a call; None if its name is missing or long."""
         name, on = self._read_called_name(node)
-        if not name or len(name) > _LONGEST_NAME:
+        if not name or len(name) > _MAX_NAME_CHARACTERS:
             return None
-        ordered, named = self._read_arguments(node)
+        ordered, named_arguments = self._read_arguments(node)
         values: dict[str, Any] = {"name": name, "arguments": ordered}
-        if named:
-            values["named"] = named
+        if named_arguments:
+            values["named"] = named_arguments
         if on is not None:
             values["on"] = self.read_value(on)
         if ordered and ordered[-1][0] in "fc":
@@ -280,18 +285,18 @@ class _StatementReader:
         """Return the positional arguments of a call or an annotation, and its named arguments."""
         parts = self._list_arguments(node)
         ordered: list[Value] = []
-        named: dict[str, Value] = {}
-        for part in parts[:_MOST_VALUES]:
+        named_arguments: dict[str, Value] = {}
+        for part in parts[:_MAX_VALUES]:
             label = part.child_by_field_name("name")
             if part.type in _NODES.pairs:
-                self._add_pairs(part, named, 0)
+                self._add_pairs(part, named_arguments, 0)
             elif part.type in _NODES.arguments and part.named_children:
                 equals = next((c for c in part.children if c.type in {"name_equals", "="}), None)
                 if label is None and equals is not None:
                     label = (equals if equals.is_named else part).named_children[0]
                 value = self.read_value(part.named_children[-1])
                 if label is not None:
-                    named[self._get_compact_text(label)] = value
+                    named_arguments[self._get_compact_text(label)] = value
                 else:
                     ordered.append(value)
             elif "comment" not in part.type:
@@ -299,25 +304,31 @@ class _StatementReader:
         last = node.child_by_field_name("block")
         if last is None and node.named_children and node.named_children[-1].type == "do_block":
             last = node.named_children[-1]
-        return ([*ordered, ["f"]] if last is not None else ordered), named
+        return ([*ordered, ["f"]] if last is not None else ordered), named_arguments
 
     def _list_arguments(self, node: Node) -> list[Node]:
         """Return the nodes of the arguments of a call or an annotation."""
-        listed = node.child_by_field_name("arguments")
+        arguments_node = node.child_by_field_name("arguments")
         kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
-        if listed is None:
-            listed = next((c for c in node.named_children if c.type.startswith(kinds)), None)
-        if listed is None:
-            listed = next((c for c in node.named_children if "argument_list" in c.type), None)
-        if listed is not None and listed.type == "call_suffix":
-            inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
-            lambdas = [c for c in listed.named_children if c.type in _NODES.functions]
+        if arguments_node is None:
+            arguments_node = next(
+                (c for c in node.named_children if c.type.startswith(kinds)), None
+            )
+        if arguments_node is None:
+            arguments_node = next(
+                (c for c in node.named_children if "argument_list" in c.type), None
+            )
+        if arguments_node is not None and arguments_node.type == "call_suffix":
+            inner = next(
+                (c for c in arguments_node.named_children if c.type == "value_arguments"), None
+            )
+            lambdas = [c for c in arguments_node.named_children if c.type in _NODES.functions]
             return [*(inner.named_children if inner is not None else ()), *lambdas]
-        return listed.named_children if listed is not None else []
+        return arguments_node.named_children if arguments_node is not None else []
 
     def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
-            for child in node.named_children[:_MOST_VALUES]:
+            for child in node.named_children[:_MAX_VALUES]:
                 self._add_pairs(child, add_to, depth)
             return
         parts = node.named_children
@@ -335,7 +346,7 @@ class _StatementReader:
     def read_value(self, node: Node, depth: int = 0) -> Value:
         """Return the value of an expression, in the form that this module describes."""
         kind = node.type
-        if depth > _DEEPEST:
+        if depth > _MAX_VALUE_DEPTH:
             return _UNKNOWN
         if kind in _NODES.names and kind not in _NODES.strings:
             return ["n", self._get_compact_text(node)]
@@ -367,14 +378,14 @@ class _StatementReader:
     def _read_call_value(self, node: Node, _: int) -> Value:
         if self.language == "ruby" and node.child_by_field_name("arguments") is None:
             return ["n", self._get_compact_text(node)]
-        name = self._read_called_name(node)[0][:_LONGEST_NAME]
+        name = self._read_called_name(node)[0][:_MAX_NAME_CHARACTERS]
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
     def _read_go_literal(self, node: Node, _: int) -> Value:
         return ["n", self._get_compact_text(node.child_by_field_name("type"))]
 
     def _read_php_array(self, node: Node, depth: int) -> Value:
-        elements = node.named_children[:_MOST_VALUES]
+        elements = node.named_children[:_MAX_VALUES]
         if not any(len(element.named_children) > 1 for element in elements):
             values = (element.named_children[0] for element in elements if element.named_children)
             return ["l", [self.read_value(value, depth + 1) for value in values]]
@@ -384,14 +395,14 @@ class _StatementReader:
         return ["d", entries]
 
     def _read_list(self, node: Node, depth: int) -> Value:
-        parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
+        parts = [c for c in node.named_children if "comment" not in c.type][:_MAX_VALUES]
         if node.type in {"string_array", "symbol_array"}:
             return ["l", [["s", self._get_compact_text(part)] for part in parts]]
         return ["l", [self.read_value(part, depth + 1) for part in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
         entries: dict[str, Value] = {}
-        for child in node.named_children[:_MOST_VALUES]:
+        for child in node.named_children[:_MAX_VALUES]:
             if child.type == "shorthand_property_identifier":
                 entries[self._get_compact_text(child)] = ["n", self._get_compact_text(child)]
             elif child.type in _NODES.pairs:
@@ -401,28 +412,28 @@ class _StatementReader:
         return ["d", entries]
 
     def _read_string(self, node: Node, depth: int = 0) -> Value:
-        if node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
+        if node.end_byte - node.start_byte > 4 * _MAX_VALUE_CHARACTERS:
             return _UNKNOWN
         spliced = [child for child in node.named_children if child.type in _NODES.spliced]
         if spliced:
             return self._read_interpolated_string(node, spliced, depth)
         text = self.tree.get_node_text(node).strip()
         if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
-            return ["s", text.strip(": ")[:_LONGEST_VALUE]]
+            return ["s", text.strip(": ")[:_MAX_VALUE_CHARACTERS]]
         text = _MARKS.sub("", text) if text[:1] != "/" else text
-        return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
+        return ["s", text] if len(text) <= _MAX_VALUE_CHARACTERS else _UNKNOWN
 
     def _read_interpolated_string(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
         """Return the value of a string with inserted expressions, such as `${PREFIX}/orders`."""
         parts: list[Value] = []
         at, end = self.tree.start(node), self.tree.end(node)
-        for inserted in spliced[:_MOST_VALUES]:
+        for inserted in spliced[:_MAX_VALUES]:
             text = self.tree.text[at : self.tree.start(inserted)]
             parts.append(["s", text if parts else _OPENING.sub("", text)])
             parts.append(self._read_interpolated_value(inserted, depth))
             at = self.tree.end(inserted)
         parts.append(["s", _CLOSING.sub("", self.tree.text[at:end])])
-        return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
+        return ["+", parts] if len(spliced) <= _MAX_VALUES else _UNKNOWN
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
         if node.type == "interpolated_identifier":
@@ -435,7 +446,7 @@ class _StatementReader:
         parts = [self.read_value(child, depth + 1) for child in node.named_children[:2]]
         is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>", "."}
         if is_sum and all(part[0] == "s" for part in parts):
-            return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
+            return ["s", (parts[0][1] + parts[1][1])[:_MAX_VALUE_CHARACTERS]]
         return ["+", parts] if is_sum else _UNKNOWN
 
     def _read_annotation(self, node: Node, annotated: Node | None) -> Iterator[Fact]:
@@ -455,7 +466,7 @@ class _StatementReader:
             values |= call or {}
         elif node.type == "model_multi_attribute":
             name = self._get_compact_text(get_first_child(node)).strip("@")
-            values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MOST_VALUES]]
+            values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MAX_VALUES]]
         else:
             # Kotlin's `@Get("/")` is a call of a constructor, and `@Get` is only a type.
             inner = next((c for c in node.named_children if c.type in _NODES.annotating), node)
@@ -477,19 +488,19 @@ class _StatementReader:
         trees = (child for child in node.named_children if child.type == "token_tree")
         tokens = [token for tree in trees for token in tree.children]
         ordered: list[Value] = []
-        named: dict[str, Value] = {}
+        named_values: dict[str, Value] = {}
         name = ""
-        for at, token in enumerate(tokens[:_MOST_VALUES]):
+        for at, token in enumerate(tokens[:_MAX_VALUES]):
             if token.type not in _NODES.strings and token.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
                 name = self._get_compact_text(tokens[at - 2])
-                named[name] = self.read_value(token)
-            elif at > 1 and tokens[at - 1].type == "::" and named:
-                named[name] = self.read_value(token)
+                named_values[name] = self.read_value(token)
+            elif at > 1 and tokens[at - 1].type == "::" and named_values:
+                named_values[name] = self.read_value(token)
             else:
                 ordered.append(self.read_value(token))
-        return ordered, named
+        return ordered, named_values
 
     def _list_base_names(self, node: Node) -> list[str]:
         """Return the names of a class's base classes, interfaces and embedded types.
@@ -497,14 +508,14 @@ class _StatementReader:
         A model of Prisma has the base `model`.
         """
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
-        written = "".join(
-            self.tree.get_node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses
+        bases_text = "".join(
+            self.tree.get_node_text(clause)[:_MAX_VALUE_CHARACTERS] + "," for clause in clauses
         )
         if node.type == "type_spec":
-            written = self._list_embedded_types(node)
+            bases_text = self._list_embedded_types(node)
         elif node.type == "model_block":
-            written = "model"
-        words = re.split(r"[,\s()]+|(?<!:):(?!:)", written)
+            bases_text = "model"
+        words = re.split(r"[,\s()]+|(?<!:):(?!:)", bases_text)
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 
@@ -513,15 +524,21 @@ class _StatementReader:
         for clause in node.named_children:
             inner = get_first_child(clause) if clause.type == "delegation_specifier" else None
             if inner is not None and inner.type == "constructor_invocation":
-                ordered, named = self._read_arguments(inner)
-                return {"arguments": ordered, "named": named} if ordered or named else {}
+                ordered, named_arguments = self._read_arguments(inner)
+                return (
+                    {"arguments": ordered, "named": named_arguments}
+                    if ordered or named_arguments
+                    else {}
+                )
         return {}
 
     def _list_type_arguments(self, node: Node) -> list[str]:
         """Return the first type argument of each base: `Order` for `Configuration<Order>`."""
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
-        written = " ".join(self.tree.get_node_text(clause)[:_LONGEST_VALUE] for clause in clauses)
-        return re.findall(r"<\s*([A-Za-z_][\w.]*)", written)[:4] if clauses else []
+        written_types = " ".join(
+            self.tree.get_node_text(clause)[:_MAX_VALUE_CHARACTERS] for clause in clauses
+        )
+        return re.findall(r"<\s*([A-Za-z_][\w.]*)", written_types)[:4] if clauses else []
 
     def _list_embedded_types(self, node: Node) -> str:
         """Return the types embedded in a Go struct, joined by commas.
@@ -545,14 +562,16 @@ class _StatementReader:
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:
-        listed = node.child_by_field_name("parameters") or next(
+        parameters_node = node.child_by_field_name("parameters") or next(
             (c for c in node.named_children if c.type == "function_value_parameters"), None
         )
-        nodes = listed.named_children if listed is not None else node.named_children
+        nodes = (
+            parameters_node.named_children if parameters_node is not None else node.named_children
+        )
         receiver = node.child_by_field_name("receiver")
         is_extension = receiver is not None and receiver.type == "receiver_type"
         parameters = [["this", self._get_compact_text(receiver)]] if is_extension else []
-        for child in nodes[:_MOST_VALUES]:
+        for child in nodes[:_MAX_VALUES]:
             if child.type in _NODES.parameters:
                 name = _find_name(child) or child.child_by_field_name("pattern")
                 type_ = self._get_compact_text(child.child_by_field_name("type"))
@@ -570,46 +589,50 @@ class _StatementReader:
         if node.type == "binary_operator" and self.tree.get_node_text(sign) != "=":
             return  # Only Elixir assigns with an operator node; elsewhere, such a node calculates.
         names = ("name", "left", "pattern")
-        left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
+        left_side = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
         is_property = node.type == "property_declaration" and self.language == "csharp"
         is_declared = is_property or (node.type == "var_spec" and right is None)
-        if is_declared and left is not None:
+        if is_declared and left_side is not None:
             value = ["t", self._get_compact_text(node.child_by_field_name("type"))]
             yield self._build_fact(
-                ASSIGNED, node, {"name": self._get_compact_text(left), "value": value}
+                ASSIGNED, node, {"name": self._get_compact_text(left_side), "value": value}
             )
-        if left is None and any(child.type == "=" for child in node.children):
-            left = next((c for c in node.named_children if c.type == "variable_declaration"), None)
-            left, right = left and get_first_child(left), node.named_children[-1]
-        if left is None or (right is None and node.type != "variable_declarator"):
+        if left_side is None and any(child.type == "=" for child in node.children):
+            left_side = next(
+                (c for c in node.named_children if c.type == "variable_declaration"), None
+            )
+            left_side, right = left_side and get_first_child(left_side), node.named_children[-1]
+        if left_side is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right
         if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
             right = right.named_children[-1 if "equals" in right.type else 0]
         value = self.read_value(right)
         name = self._get_compact_text(
-            left.named_children[0] if left.type == "expression_list" else left
+            left_side.named_children[0] if left_side.type == "expression_list" else left_side
         )
-        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
+        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _MAX_NAME_CHARACTERS:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
 
 
 def find_argument(fact: Fact, choices: str) -> Value | None:
     """Return the first argument that exists among those that a rule names: `path|value|0`."""
-    ordered, named = fact.values["arguments"], fact.values.get("named", {})
+    ordered, named_arguments = fact.values["arguments"], fact.values.get("named", {})
     for choice in choices.split("|"):
         if choice.lstrip("-").isdigit():
             at = int(choice)
             if -len(ordered) <= at < len(ordered):
                 return list(ordered[at])
         elif choice in {"key", "value_of_key"}:
-            pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
+            pair = next(
+                (p for p in named_arguments.items() if p[1][0] == "s" and "#" in p[1][1]), None
+            )
             if pair is not None and pair[0] != "to":
                 return ["s", pair[0]] if choice == "key" else list(pair[1])
-        elif choice in named:
-            return list(named[choice])
+        elif choice in named_arguments:
+            return list(named_arguments[choice])
         elif entry := next((v[1][choice] for v in ordered if v[0] == "d" and choice in v[1]), None):
             return list(entry)
     return None

@@ -30,11 +30,11 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 from rag_assets.systems.code_memory.frameworks.statements import Value, find_argument
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
-_MOST_ANCESTORS: Final = 40
+_MAX_ANCESTORS: Final = 40
 """Maximum number of ancestors followed for a class; further ancestors are ignored."""
-_MOST_RENAMES: Final = 20
+_MAX_RENAMES: Final = 20
 """Maximum number of renames followed for a name; further renames are ignored."""
-_MOST_COLUMNS: Final = 300
+_MAX_COLUMNS: Final = 300
 """Maximum number of columns of a table; further columns are dropped."""
 
 
@@ -151,10 +151,10 @@ class TableReader:
             around = file.find_enclosing(file.classes, call.start) if value is not None else []
             if not around or not {*around[-1].values["bases"]} & {*tables.configurations}:
                 continue
-            written = around[-1].values.get("type_arguments", ("",))[0]
-            class_ = self._resolve_class(file, get_last_part(written))
+            entity_type = around[-1].values.get("type_arguments", ("",))[0]
+            class_ = self._resolve_class(file, get_last_part(entity_type))
             if value is not None and value[0] == "s":
-                self._configured_names.add(get_last_part(written))
+                self._configured_names.add(get_last_part(entity_type))
                 place = file, call, str(around[-1].values["name"])
                 if class_ is not None:
                     place = class_.file, class_.fact, class_.name
@@ -167,16 +167,18 @@ class TableReader:
 
         A class whose table another file states is left out.
         """
-        for one in file.properties if tables.sets else ():
-            type_, _, rest = one.values["value"][1].partition("<")
+        for property_ in file.properties if tables.sets else ():
+            type_, _, rest = property_.values["value"][1].partition("<")
             name = get_last_part(rest.rstrip(">?"))
             class_ = self._resolve_class(file, name)
             if type_ not in tables.sets or name in self._configured_names:
                 continue
             if class_ is not None and self._map_class(tables, class_) is not None:
                 continue
-            place = (file, one, "") if class_ is None else (class_.file, class_.fact, class_.name)
-            yield str(one.values["name"]), MappedClass(*place, is_named=True)
+            place = (
+                (file, property_, "") if class_ is None else (class_.file, class_.fact, class_.name)
+            )
+            yield str(property_.values["name"]), MappedClass(*place, is_named=True)
 
     def _map_class(
         self, tables: TableRules, class_: ClassStatement
@@ -188,17 +190,17 @@ class TableReader:
         lineage = self._list_lineage(class_, tables.embedded)
         key = self._find_application_of_path(class_.file.path), class_.name.lower()
         is_model = bool(
-            any(self._has_outside_base(tables, each) for each in lineage)
+            any(self._has_outside_base(tables, ancestor) for ancestor in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
             or (class_.fact.values["bases"] and key in self._created_classes)
         )
-        stated = _find_assignment(class_, tables.field)
-        is_text = stated is not None and stated.values["value"][0] == "s"
-        if stated is not None and is_text and (is_model or not tables.bases):
-            name = stated.values["value"][1].strip('"')
-            return name, MappedClass(class_.file, stated, class_.name, True)
+        table_assignment = _find_assignment(class_, tables.field)
+        is_text = table_assignment is not None and table_assignment.values["value"][0] == "s"
+        if table_assignment is not None and is_text and (is_model or not tables.bases):
+            name = table_assignment.values["value"][1].strip('"')
+            return name, MappedClass(class_.file, table_assignment, class_.name, True)
         is_abstract = _is_true(_find_assignment(class_, tables.abstract))
-        if not is_model or is_abstract or (stated is not None and not is_text):
+        if not is_model or is_abstract or (table_assignment is not None and not is_text):
             return None
         if tables.shared == "*" or _is_true(_find_assignment(class_, tables.shared)):
             for parent in lineage[1:]:
@@ -251,8 +253,10 @@ class TableReader:
     def _has_outside_base(self, tables: TableRules, class_: ClassStatement) -> bool:
         """Return whether a class extends a model class from outside the repository."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
-        named = class_.fact.values["bases"]
-        bases = [base for base in named if base in tables.bases or get_last_part(base) in of_bases]
+        base_names = class_.fact.values["bases"]
+        bases = [
+            base for base in base_names if base in tables.bases or get_last_part(base) in of_bases
+        ]
         # Only in Python files is the origin of a name such as `Model` known.
         is_python = class_.file.language == "python"
         return any(
@@ -265,18 +269,18 @@ class TableReader:
         Args:
             names: regular expression of the names of the ancestors to follow; "" for all.
         """
-        found = {class_.place: class_}
-        todo = [class_]
-        while todo and len(found) < _MOST_ANCESTORS:
-            here = todo.pop(0)
+        lineage = {class_.place: class_}
+        pending = [class_]
+        while pending and len(lineage) < _MAX_ANCESTORS:
+            here = pending.pop(0)
             for base in here.fact.values["bases"]:
                 parent = self._resolve_class(here.file, base)
                 if parent is None or not re.search(names, parent.name):
                     continue
-                if parent.place not in found:
-                    found[parent.place] = parent
-                    todo.append(parent)
-        return [*found.values()]
+                if parent.place not in lineage:
+                    lineage[parent.place] = parent
+                    pending.append(parent)
+        return [*lineage.values()]
 
     @cached_property
     def _classes(self) -> Mapping[str, list[ClassStatement]]:
@@ -285,7 +289,7 @@ class TableReader:
             (get_last_part(fact.values["name"]), ClassStatement(file, fact))
             for file in self._files
             for fact in file.classes
-            if all(one is fact for one in file.find_enclosing(file.classes, fact.start))
+            if all(enclosing is fact for enclosing in file.find_enclosing(file.classes, fact.start))
         )
 
     def _resolve_class(self, file: File, name: str) -> ClassStatement | None:
@@ -303,9 +307,9 @@ class TableReader:
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
         places = [other.path for other in self._repository.find_modules(file, owner)]
-        stated = [class_ for class_ in known if class_.file.path in places]
-        if stated or not places:
-            return stated[0] if stated else None
+        stated_classes = [class_ for class_ in known if class_.file.path in places]
+        if stated_classes or not places:
+            return stated_classes[0] if stated_classes else None
         # A package may re-export the definitions of its modules.
         folders = tuple(f"{posixpath.dirname(path)}/" for path in places if "__init__" in path)
         passed = [class_ for class_ in known if class_.file.path.startswith(folders)]
@@ -315,13 +319,13 @@ class TableReader:
         self, tables: TableRules, class_: ClassStatement, lineage: Sequence[ClassStatement]
     ) -> str:
         """Return the label of the application to which a class belongs."""
-        for each in lineage:
-            if each is not class_ and not _is_true(_find_assignment(each, tables.abstract)):
+        for ancestor in lineage:
+            if ancestor is not class_ and not _is_true(_find_assignment(ancestor, tables.abstract)):
                 continue
-            assignment = _find_assignment(each, tables.label)
+            assignment = _find_assignment(ancestor, tables.label)
             if assignment is not None and assignment.values["value"][0] == "s":
                 return str(assignment.values["value"][1])
-            inner = _find_inner_class(each, tables.label.rpartition(".")[0])
+            inner = _find_inner_class(ancestor, tables.label.rpartition(".")[0])
             if inner is not None and not [*filter(None, inner.values["bases"])]:
                 break
         return self._find_application_of_path(class_.file.path)
@@ -342,41 +346,43 @@ class TableReader:
     def _labels_by_folder(self) -> Mapping[str, str]:
         """Return the labels of applications, by the folder of the class that configures each."""
         bases = {base for tables in self._framework.tables for base in tables.apps}
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for file in self._files:
             folder = posixpath.dirname(file.path)
             for fact in file.classes:
                 if bases & {get_last_part(base) for base in fact.values["bases"]}:
                     assignment = _find_assignment(ClassStatement(file, fact), "label")
                     kind, text, *_ = assignment.values["value"] if assignment else ("", "")
-                    found[folder] = (str(text) if kind == "s" else "") or posixpath.basename(folder)
-        return found
+                    labels[folder] = (str(text) if kind == "s" else "") or posixpath.basename(
+                        folder
+                    )
+        return labels
 
     def _add_columns(
         self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
     ) -> None:
-        """Add the columns of a class to its table, including those of ancestors without a table."""
+        """Add the columns of a class and of its ancestors without a table to its table."""
         lineage, name = self._list_lineage(class_), table.name
         parents = (p for p in lineage[1:] if self._table_of.get(p.place, name) != name)
         parent = next(parents, None)
         above = set() if parent is None else {id(p.fact) for p in self._list_lineage(parent)}
-        found: dict[str, MappedColumn] = {}
+        inherited: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
-        for each in lineage:
-            if id(each.fact) not in above:
-                for assigned, column in self._iter_stated_columns(columns, each, class_, table):
+        for ancestor in lineage:
+            if id(ancestor.fact) not in above:
+                for assigned, column in self._iter_stated_columns(columns, ancestor, class_, table):
                     if assigned not in hidden:
-                        found.setdefault(column.name, column)
-                hidden |= {get_last_part(v.values["name"]) for v in _list_own_assignments(each)}
-                for column in self._iter_columns_of_bases(columns, each, class_, table):
-                    found.setdefault(column.name, column)
+                        inherited.setdefault(column.name, column)
+                hidden |= {get_last_part(v.values["name"]) for v in _list_own_assignments(ancestor)}
+                for column in self._iter_columns_of_bases(columns, ancestor, class_, table):
+                    inherited.setdefault(column.name, column)
         first: list[MappedColumn] = []
-        if columns.key and not any(column.is_key for column in found.values()):
+        if columns.key and not any(column.is_key for column in inherited.values()):
             key = columns.key
             if parent is not None and columns.parent_key:
                 key = columns.parent_key.replace("{parent}", parent.name.lower())
             first = [MappedColumn(key, "", False, "", class_.file, class_.fact)]
-        for column in [*first, *found.values()][:_MOST_COLUMNS]:
+        for column in [*first, *inherited.values()][:_MAX_COLUMNS]:
             table.columns.setdefault(column.name, column)
 
     def _iter_columns_of_bases(
@@ -414,13 +420,16 @@ class TableReader:
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
             pattern = find_pattern(kind, columns.calls)
-            shown = columns.calls[pattern] if pattern else ""
+            column_pattern = columns.calls[pattern] if pattern else ""
             stated = find_argument(call, columns.stated) if columns.stated else None
-            named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
+            stated_name = str(stated[1]) if stated is not None and stated[0] == "s" else ""
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
-            for each in shown.replace("{name}", name).split():
+            for column_name in column_pattern.replace("{name}", name).split():
                 place_of_column = refers_to, class_.file, value, flags[1]
-                yield name, MappedColumn(named or each, kind, flags[0], *place_of_column)
+                yield (
+                    name,
+                    MappedColumn(stated_name or column_name, kind, flags[0], *place_of_column),
+                )
 
     def _add_join_table(
         self,
@@ -481,9 +490,9 @@ class TableReader:
         The call itself, or a call in its arguments, may name it.
         """
         inner_calls = (class_.file.find_call(value) for value in call.values["arguments"])
-        for each in (call, *(inner for inner in inner_calls if inner is not None)):
-            pattern = find_pattern(each.values["name"], columns.references)
-            value = find_argument(each, columns.references[pattern]) if pattern else None
+        for candidate_call in (call, *(inner for inner in inner_calls if inner is not None)):
+            pattern = find_pattern(candidate_call.values["name"], columns.references)
+            value = find_argument(candidate_call, columns.references[pattern]) if pattern else None
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
@@ -504,7 +513,7 @@ class TableReader:
             if name in self._tables:
                 return name
         known = self._classes.get(last, ())
-        own = [each for each in known if each.file is class_.file] or known
+        own = [known_class for known_class in known if known_class.file is class_.file] or known
         return self._table_of.get(own[0].place, "") if len(own) == 1 else ""
 
     def _add_changes(self) -> None:
@@ -534,7 +543,7 @@ class TableReader:
 
         Each is a pair of the application and the class name in lower case.
         """
-        found: set[tuple[str, str]] = set()
+        created: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
             calls = self._list_migration_calls(changes) if changes.creates else []
@@ -542,11 +551,11 @@ class TableReader:
                 called = call.values["name"]
                 if called in {*changes.creates, *changes.deletes}:
                     name = self._get_text_argument(call, changes.calls[called]).lower()
-                    ends = found if called in changes.creates else deleted
+                    ends = created if called in changes.creates else deleted
                     ends.add((self._find_application_of_path(file.path), name))
             newer = dict(self._read_renames(changes, calls))
-            found |= {(app, name) for (app, _), name in newer.items()}
-        return found - deleted
+            created |= {(app, name) for (app, _), name in newer.items()}
+        return created - deleted
 
     def _read_renames(
         self, changes: ChangeRules, calls: Sequence[tuple[File, Fact]]
@@ -572,7 +581,7 @@ class TableReader:
         """Return the table that a migration names, after all renames; None if it is unknown."""
         app = self._find_application_of_path(path)
         last = name if changes.naming == "table" else name.lower()
-        for _ in range(_MOST_RENAMES):
+        for _ in range(_MAX_RENAMES):
             if (app, last) not in newer:
                 break
             last = newer[app, last]
@@ -583,15 +592,15 @@ class TableReader:
     @cached_property
     def _tables_by_label(self) -> Mapping[tuple[str, str], str]:
         """Return the table of each class, by application and class name in lower case."""
-        found: dict[tuple[str, str], str] = {}
+        tables_by_class: dict[tuple[str, str], str] = {}
         for tables, class_, name in self._mapped_classes:
             label = self._find_application_label(tables, class_, self._list_lineage(class_))
-            found[label, class_.name.lower()] = name
-        return found
+            tables_by_class[label, class_.name.lower()] = name
+        return tables_by_class
 
 
 def _find_nearest_class(file: File, known: Sequence[ClassStatement]) -> ClassStatement | None:
-    """Return the class whose path starts most like the path of a file; None if two do."""
+    """Return the class with the longest common path with a file; None if two share as much."""
     shared = [len(posixpath.commonprefix([file.path, class_.file.path])) for class_ in known]
     most = max(shared, default=0)
     near = [class_ for class_, count in zip(known, shared, strict=True) if count == most]
@@ -613,9 +622,9 @@ def _find_assignment(class_: ClassStatement, name: str) -> Fact | None:
     holder = class_.fact if is_own else _find_inner_class(class_, inner)
     if not name or holder is None:
         return None
-    wanted = name if inner == "self" else last
+    wanted_name = name if inner == "self" else last
     values = (v for v in class_.file.values if holder.start <= v.start < holder.end)
-    return next((v for v in values if v.values["name"] == wanted), None)
+    return next((v for v in values if v.values["name"] == wanted_name), None)
 
 
 def _find_inner_class(class_: ClassStatement, name: str) -> Fact | None:

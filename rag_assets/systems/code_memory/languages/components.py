@@ -9,19 +9,23 @@ from functools import partial
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, read_definitions
+from rag_assets.systems.code_memory.languages.definitions import (
+    MAX_WHOLE_TYPE_CHARACTERS,
+    Reading,
+    read_definitions,
+)
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
 from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
-_ENDS = {
+_END_TAGS = {
     "script": re.compile(r"</script\s{0,80}>", re.IGNORECASE),
     "style": re.compile(r"</style\s{0,80}>", re.IGNORECASE),
 }
 _STOP = re.compile(r"[\"'>]")
 _ATTRIBUTE = re.compile(r"([^\s\"'=<>/]+)(?:\s{0,80}=\s{0,80}(\"[^\"]*\"|'[^']*'|[^\s\"'>]+))?")
-_LONG = 4_000
+_MAX_TAG_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +58,39 @@ def _find_scripts(text: str) -> Iterator[ScriptBlock]:
         if first < 0:
             return
         name, at = tag[2].lower(), first
-        if name not in _ENDS:
+        if name not in _END_TAGS:
             is_empty = text[first - 2] == "/"
             depth = max(0, depth - 1) if tag[1] else depth + (not is_empty)
             continue
         if tag[1] or text[first - 2] == "/":
             continue
-        end = _ENDS[name].search(text, first)
+        end = _END_TAGS[name].search(text, first)
         if end is None:
             return
         at = end.end()
         if name == "script" and depth == 0:
-            found = _ATTRIBUTE.finditer(text, tag.end(), min(first - 1, tag.end() + _LONG))
-            attributes = {match[1].lower(): (match[2] or "").strip("\"'") for match in found}
+            attribute_matches = _ATTRIBUTE.finditer(
+                text, tag.end(), min(first - 1, tag.end() + _MAX_TAG_CHARACTERS)
+            )
+            attributes = {
+                match[1].lower(): (match[2] or "").strip("\"'") for match in attribute_matches
+            }
             yield ScriptBlock(tag.start(), at, first, end.start(), attributes)
 
 
 def _find_tag_end(text: str, at: int) -> int:
     """Return the offset after the `>` that ends a tag, ignoring quoted text; -1 if absent."""
-    while (found := _STOP.search(text, at)) is not None:
-        if found[0] == ">":
-            return found.end()
-        at = text.find(found[0], found.end()) + 1
+    while (match := _STOP.search(text, at)) is not None:
+        if match[0] == ">":
+            return match.end()
+        at = text.find(match[0], match.end()) + 1
         if at == 0:
             return -1
     return -1
 
 
 _GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
-_NAMED = re.compile(
+_COMPONENT_NAME = re.compile(
     r"defineOptions\(\s{0,80}\{[^}]{0,400}?\bname\s{0,9}:\s{0,9}[\"']([\w$-]{1,80})"
 )
 
@@ -115,16 +123,16 @@ def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:
-    units = (replace(one, start=one.start + by, end=one.end + by) for one in reading.units)
-    facts = (replace(one, start=one.start + by, end=one.end + by) for one in reading.facts)
+    units = (replace(unit, start=unit.start + by, end=unit.end + by) for unit in reading.units)
+    facts = (replace(fact, start=fact.start + by, end=fact.end + by) for fact in reading.facts)
     cuts = (cut + by for cut in reading.cuts)
     return replace(reading, units=tuple(units), facts=tuple(facts), cuts=tuple(cuts))
 
 
 def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
     """Return the reading of a component's script, whose definitions become component members."""
-    named = _NAMED.search(text, block.first, block.last)
-    name = "default" if named is None else named[1]
+    name_match = _COMPONENT_NAME.search(text, block.first, block.last)
+    name = "default" if name_match is None else name_match[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
     tag = " ".join(text[block.start : min(block.first, block.start + 300)].split())
     place = block.start, min(block.first, block.start + 200)
@@ -155,7 +163,7 @@ def _convert_to_member_facts(facts: Iterable[Fact], name: str, own: set[str]) ->
 def _iter_component_units(
     text: str, block: ScriptBlock, inner: tuple[Unit, ...], head: Unit
 ) -> Iterator[Unit]:
-    if block.end - block.start <= LARGE or not inner:
+    if block.end - block.start <= MAX_WHOLE_TYPE_CHARACTERS or not inner:
         yield replace(head, start=block.start, end=block.end)
         return
     last = inner[0].start
@@ -168,6 +176,8 @@ def _iter_component_units(
 
 read_svelte: Final = partial(
     _read_component,
-    is_component=lambda given: "module" not in given and given.get("context") != "module",
+    is_component=lambda attributes: (
+        "module" not in attributes and attributes.get("context") != "module"
+    ),
 )
 read_vue: Final = partial(_read_component, is_component=lambda attributes: "setup" in attributes)

@@ -25,11 +25,11 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
-LARGE: Final = 6_000
-"""Maximum characters of a type that is one unit; a larger type is split into head and members."""
+MAX_WHOLE_TYPE_CHARACTERS: Final = 6_000
+"""Maximum characters of a type that is kept whole; a larger type is split into head and members."""
 
-_SIGNATURE: Final = 300
-_EVIDENCE: Final = 200
+_MAX_SIGNATURE_CHARACTERS: Final = 300
+_MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum characters of a signature, and of the declaration or call that supports a fact."""
 _SPACE = re.compile(r"\s+")
 
@@ -53,14 +53,15 @@ def _list_units(tree: SyntaxTree, definitions: Sequence[PlacedDefinition]) -> li
 def _find_head_ends(definitions: Sequence[PlacedDefinition]) -> dict[int, int]:
     """Return where the head of each large type ends: the start of its first member.
 
-    The keys are indexes in `definitions`. A type is large if it has more than LARGE characters.
+    The keys are indexes in `definitions`. A type is large if it has more than
+    MAX_WHOLE_TYPE_CHARACTERS.
     """
     ends: dict[int, int] = {}
     for placed in definitions:
         outer = placed.parent
         if outer < 0 or outer in ends:
             continue
-        if definitions[outer].end - definitions[outer].start > LARGE:
+        if definitions[outer].end - definitions[outer].start > MAX_WHOLE_TYPE_CHARACTERS:
             ends[outer] = placed.start
     return ends
 
@@ -82,8 +83,10 @@ def _build_unit(
 def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
     """Return the declaration without its body, in one line."""
     start, last = _get_declaration_span(tree, definition)
-    line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
-    line = line[:_SIGNATURE].rstrip()
+    line = _SPACE.sub(
+        " ", tree.text[start : min(last, start + 4 * _MAX_SIGNATURE_CHARACTERS)]
+    ).strip()
+    line = line[:_MAX_SIGNATURE_CHARACTERS].rstrip()
     for mark in (";", "{", "(", "=>", "="):
         line = line.removesuffix(mark).rstrip()
     return line
@@ -97,7 +100,7 @@ def _get_declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple
     return start, tree.end(definition.node)
 
 
-_AFTER = re.compile(r"[ \t]{0,80}[,;]")
+_SEPARATOR_AFTER = re.compile(r"[ \t]{0,80}[,;]")
 
 
 class _FileWalk:
@@ -118,7 +121,11 @@ class _FileWalk:
         every = [placed.definition for placed in definitions]
         self._by_node = {definition.node.id: definition for definition in reversed(every)}
         self._symbols = {definition.symbol for definition in every}
-        self._parents = {one.type: one.extends for one in every if one.type and one.extends}
+        self._parents = {
+            definition.type: definition.extends
+            for definition in every
+            if definition.type and definition.extends
+        }
         self._fields: dict[str, list[tuple[str, str]]] = {}
         for definition in every:  # A type may be declared in several places, as with extensions.
             self._fields.setdefault(definition.type, []).extend(definition.fields)
@@ -129,10 +136,10 @@ class _FileWalk:
 
     def run(self) -> _FileWalk:
         """Walk the whole tree, and return this object with the results."""
-        todo: list[Node | BindingScope] = [self._tree.root]
+        pending: list[Node | BindingScope] = [self._tree.root]
         broken = 0  # The byte after the last part that could not be parsed.
-        while todo:
-            node = todo.pop()
+        while pending:
+            node = pending.pop()
             if isinstance(node, BindingScope):
                 self._scopes.pop()
                 continue
@@ -141,19 +148,19 @@ class _FileWalk:
                 self.errors = (self.errors[0] + 1, self.errors[1] + broken - node.start_byte)
             scope = self._enter_scope(node)
             if scope is not None:
-                todo.append(scope)
+                pending.append(scope)
             self._read_node(node)
             children = node.named_children
             if node.type in self._grammar.lists:
                 self.cuts.extend(self._iter_statement_ends(children))
-            todo.extend(reversed(children))
+            pending.extend(reversed(children))
         self.cuts = sorted(set(self.cuts))
         return self
 
     def _iter_statement_ends(self, children: Sequence[Node]) -> Iterator[int]:
         for child in children:
             end = self._tree.end(child)
-            after = _AFTER.match(self._tree.text, end)
+            after = _SEPARATOR_AFTER.match(self._tree.text, end)
             yield end if after is None else after.end()
 
     def _enter_scope(self, node: Node) -> BindingScope | None:
@@ -199,7 +206,9 @@ class _FileWalk:
         symbol = self._scopes[-1].symbol
         for name in (target, *self._iter_inherited_methods(chain, target)):
             self.facts.append(
-                self._tree.build_fact("calls", node, symbol, name.build_fact_values(), _EVIDENCE)
+                self._tree.build_fact(
+                    "calls", node, symbol, name.build_fact_values(), _MAX_EVIDENCE_CHARACTERS
+                )
             )
 
     def _iter_inherited_methods(
@@ -209,8 +218,8 @@ class _FileWalk:
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
-        for written in self._parents.get(self._scopes[-1].type, ()):
-            above = self.resolve(written)
+        for parent_name in self._parents.get(self._scopes[-1].type, ()):
+            above = self.resolve(parent_name)
             if above.name:
                 yield ResolvedName(f"{above.name}{grammar.separator}{chain[1]}", above.module)
 
@@ -263,8 +272,8 @@ class _FileWalk:
         """Return whether a scope around this position binds a name, even to an unknown target."""
         return any(name in scope.names for scope in self._scopes)
 
-    def _bind_to_type(self, written: str) -> Binding | None:
-        name = self._grammar.get_type_name(written)
+    def _bind_to_type(self, written_type: str) -> Binding | None:
+        name = self._grammar.get_type_name(written_type)
         if not name:
             return None
         head = name.split(self._grammar.separator, 1)[0]
@@ -305,7 +314,7 @@ def _is_callable(definition: CodeDefinition) -> bool:
 _BROKEN_SHARE: Final = 0.5
 """Share of unparsable text above which the text is cut at blank lines instead."""
 
-LONGEST: Final = 4_000_000
+MAX_TEXT_CHARACTERS: Final = 4_000_000
 """Maximum characters of a text to parse; dense code of that length takes 15 seconds."""
 
 
@@ -332,7 +341,7 @@ def read_code(text: str, grammar: type[LanguageGrammar]) -> CodeText:
 
 def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
     """Return the definitions, facts and statement ends in the text of a file or of a part of it."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_TEXT_CHARACTERS:
         note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading(notes=(f"{note}: cut at blank lines",))
     tree = get_syntax_tree(text, grammar.module, grammar.function)
@@ -363,7 +372,7 @@ def _iter_declaration_facts(
         values = {"role": definition.role, "exported": definition.exported}
         yield tree.build_fact("declares", definition.node, definition.symbol, values)
         start, last = _get_declaration_span(tree, definition)
-        end = start + len(tree.text[start : min(last, start + _EVIDENCE)].rstrip())
+        end = start + len(tree.text[start : min(last, start + _MAX_EVIDENCE_CHARACTERS)].rstrip())
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
                 target = walk.resolve(name)

@@ -24,7 +24,7 @@ _SPECS: Final = frozenset({"type_spec", "type_alias", "const_spec", "var_spec"})
 _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
 _TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
 _VERSION = re.compile(r"v\d+")
-_LONG: Final = 200
+_MAX_TYPE_CHARACTERS: Final = 200
 _LITERAL: Final = frozenset({"func", "map", "chan", "struct", "interface"})
 _PREDECLARED: Final = re.compile(
     r"any|bool|byte|comparable|complex\d*|error|float\d+|u?int\d*|uintptr|rune|string|append|cap"
@@ -139,25 +139,32 @@ class Go(LanguageGrammar):
                 names = [
                     child for child in field.named_children if child.type == "field_identifier"
                 ]
-                written = self.tree.get_field_text(field, "type")[:_LONG]
+                written = self.tree.get_field_text(field, "type")[:_MAX_TYPE_CHARACTERS]
                 for name in names:
                     yield self.tree.get_node_text(name), written
                 if not names and field.type == "field_declaration":
                     yield "", written
 
     def _define_values(self, node: Node) -> Iterator[CodeDefinition]:
-        what = node.type.removesuffix("_declaration")
-        todo = list(reversed(node.named_children))
-        while todo:
-            spec = todo.pop()
+        kind_of_value = node.type.removesuffix("_declaration")
+        pending = list(reversed(node.named_children))
+        while pending:
+            spec = pending.pop()
             if spec.type == "var_spec_list":
-                todo += reversed(spec.named_children)
+                pending += reversed(spec.named_children)
             elif spec.type in _SPECS:
                 for child in takewhile(lambda node: node.type == "identifier", spec.named_children):
                     name = self.tree.get_node_text(child)
-                    symbol, shown = self._qualify(name), name[:1].isupper()
+                    symbol, is_exported = self._qualify(name), name[:1].isupper()
                     yield CodeDefinition(
-                        node, symbol, "definition", what, None, False, shown, shown
+                        node,
+                        symbol,
+                        "definition",
+                        kind_of_value,
+                        None,
+                        False,
+                        is_exported,
+                        is_exported,
                     )
 
     def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
@@ -182,10 +189,10 @@ class Go(LanguageGrammar):
     def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type in {"var_spec", "parameter_declaration"}:
-            written = self.tree.get_field_text(node, "type")[:_LONG]
+            written_type = self.tree.get_field_text(node, "type")[:_MAX_TYPE_CHARACTERS]
             for child in node.named_children:
                 if child.type == "identifier":
-                    yield self.tree.get_node_text(child), written
+                    yield self.tree.get_node_text(child), written_type
         elif node.type in {"short_var_declaration", "range_clause"}:
             names, values = list_field_children(node, "left"), list_field_children(node, "right")
             types = [self._read_created_type(value) for value in values]
@@ -202,7 +209,7 @@ class Go(LanguageGrammar):
             value = value.child_by_field_name("operand") or value
         if value.type != "composite_literal":
             return ""
-        return self.tree.get_field_text(value, "type")[:_LONG]
+        return self.tree.get_field_text(value, "type")[:_MAX_TYPE_CHARACTERS]
 
     def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call or in `T{…}`, such as `a.b.c`; None for any other node."""
@@ -219,10 +226,10 @@ class Go(LanguageGrammar):
         """Return the name of a type, qualified by the file's package."""
         return name if _PREDECLARED.fullmatch(name) else self._qualify(name)
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type, without `*`; "" for built-in literals."""
-        found = _TYPE.match(written)
-        return "" if found is None or found[1] in _LITERAL else found[1]
+        match = _TYPE.match(written_type)
+        return "" if match is None or match[1] in _LITERAL else match[1]
 
 
 def _guess_package_name(path: str) -> str:

@@ -229,9 +229,9 @@ class LanguageGrammar:
         """Return the names in a call or object creation, such as `a.b.c()`; else None."""
         return None
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type from a declaration's text; "" if it cannot be resolved."""
-        return written
+        return written_type
 
     def qualify_in_package(self, name: str) -> str:
         """Return the name of a type that the file does not bind, with its package if possible."""
@@ -252,17 +252,17 @@ _INDENT: Final = 400
 
 def find_definitions(grammar: LanguageGrammar) -> list[PlacedDefinition]:
     """Return all definitions in the order of the text, outer definitions first."""
-    found: list[PlacedDefinition] = []
-    todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
-    while todo:
-        level, parent = todo.pop()
-        outer = found[parent].definition if parent >= 0 else None
+    found_definitions: list[PlacedDefinition] = []
+    pending: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
+    while pending:
+        level, parent = pending.pop()
+        outer = found_definitions[parent].definition if parent >= 0 else None
         for placed in _iter_definitions(grammar, level, parent, outer):
             definition = placed.definition
             if placed.first and definition.has_members and definition.body is not None:
-                todo.append((definition.body, len(found)))
-            found.append(placed)
-    return _sort_by_position(found)
+                pending.append((definition.body, len(found_definitions)))
+            found_definitions.append(placed)
+    return _sort_by_position(found_definitions)
 
 
 def _iter_definitions(
@@ -290,13 +290,13 @@ def _iter_definitions(
 
 
 def _iter_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
-    todo = [iter(level.named_children)]
-    while todo:
-        node = next(todo[-1], None)
+    pending = [iter(level.named_children)]
+    while pending:
+        node = next(pending[-1], None)
         if node is None:
-            todo.pop()
+            pending.pop()
         elif (within := grammar.get_nested_level(node)) is not None:
-            todo.append(iter(within.named_children))
+            pending.append(iter(within.named_children))
         else:
             yield node
 
@@ -341,8 +341,8 @@ def _find_line_start(text: str, at: int) -> int:
     return at if text[first:at].strip() else first
 
 
-def _sort_by_position(found: list[PlacedDefinition]) -> list[PlacedDefinition]:
+def _sort_by_position(placed: list[PlacedDefinition]) -> list[PlacedDefinition]:
     """Return definitions in the order of the text, with parents updated to their new indexes."""
-    order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
+    order = sorted(range(len(placed)), key=lambda index: (placed[index].start, -placed[index].end))
     new = {old: index for index, old in enumerate(order)}
-    return [replace(found[old], parent=new.get(found[old].parent, -1)) for old in order]
+    return [replace(placed[old], parent=new.get(placed[old].parent, -1)) for old in order]

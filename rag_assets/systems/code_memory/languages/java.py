@@ -40,8 +40,8 @@ _PRIMITIVE: Final = frozenset(
     {"boolean", "byte", "char", "double", "float", "int", "long", "short", "void", "var"}
 )
 _TYPE = re.compile(r"(?:final\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)(?:<|\s*$)")
-_LONG: Final = 200
-_MOST_PACKAGES: Final = 10
+_MAX_TYPE_CHARACTERS: Final = 200
+_MAX_PACKAGES: Final = 10
 """Maximum number of packages, imported with a wildcard, in which a name is looked up."""
 
 
@@ -65,7 +65,7 @@ def _iter_wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     names = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
     packages = (name.removesuffix(".*") for name in names if name.endswith(".*"))
     others = (name for name in packages if not name.startswith(("java.", "javax.")))
-    yield from islice(others, _MOST_PACKAGES)
+    yield from islice(others, _MAX_PACKAGES)
 
 
 class Java(LanguageGrammar):
@@ -172,11 +172,11 @@ class Java(LanguageGrammar):
             elif type_ is None and child.type.endswith(("type", "type_identifier")):
                 type_ = child
         own = node.child_by_field_name("name")
-        written = self.tree.get_short_text(type_)
+        written_type = self.tree.get_short_text(type_)
         if node.type == "spread_parameter":
-            written += "..."
+            written_type += "..."
         for name in names if own is None else [own]:
-            yield self.tree.get_node_text(name), written
+            yield self.tree.get_node_text(name), written_type
 
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
@@ -239,9 +239,9 @@ class Java(LanguageGrammar):
         """Return whether a name is written like a type: capitalized, but not all capitals."""
         return name[:1].isupper() and not name.isupper()
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" for primitive types, arrays and varargs."""
-        found = _TYPE.match(written)
-        if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):
+        match = _TYPE.match(written_type)
+        if match is None or match[1] in _PRIMITIVE or written_type.endswith(("]", "...")):
             return ""
-        return found[1]
+        return match[1]

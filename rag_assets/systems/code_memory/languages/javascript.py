@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
-    LONGEST_EVIDENCE,
+    MAX_EVIDENCE_CHARACTERS,
     RequestFinder,
     find_exports,
     get_declared_type,
@@ -35,7 +35,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
-_NAMED: Final = frozenset(
+_NAME_NODES: Final = frozenset(
     {"identifier", "type_identifier", "member_expression", "nested_type_identifier"}
 )
 
@@ -53,7 +53,7 @@ def _read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple
                     implements += _read_type_names(tree, inner)
                 elif inner.type == "extends_clause":
                     extends += _read_type_names(tree, inner)
-                elif inner.type in _NAMED:
+                elif inner.type in _NAME_NODES:
                     extends.append(tree.get_node_text(inner))
     return tuple(extends), tuple(implements)
 
@@ -63,12 +63,12 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
         inner: Node | None = node
         if node.type == "generic_type":
             inner = node.child_by_field_name("name")
-        if inner is not None and inner.type in _NAMED:
+        if inner is not None and inner.type in _NAME_NODES:
             yield tree.get_node_text(inner)
 
 
 def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
-    """Yield a class's fields with declared types, including those of constructor parameters."""
+    """Yield a class's fields with declared types, including fields that parameters declare."""
     for member in list_field_children(node, "body"):
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)
@@ -129,10 +129,10 @@ def _unwrap_value(value: Node | None) -> Node | None:
         if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
             value = get_first_child(value)
         elif value.type == "call_expression":
-            listed = value.child_by_field_name("arguments")
-            if listed is None or not listed.named_child_count:
+            arguments_node = value.child_by_field_name("arguments")
+            if arguments_node is None or not arguments_node.named_child_count:
                 return None
-            value = listed.named_child(listed.named_child_count - 1)
+            value = arguments_node.named_child(arguments_node.named_child_count - 1)
         else:
             return value
     return None
@@ -154,7 +154,7 @@ def _get_entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
 
 _KEY: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
-_LONGEST: Final = 20
+_MAX_TYPE_PARTS: Final = 20
 
 
 def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
@@ -162,17 +162,17 @@ def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterat
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
-    if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
+    if owner is None or owner.end_byte - owner.start_byte > _MAX_TYPE_PARTS:
         return
     if tree.get_node_text(owner) in _OBJECTS:
-        named = node.child_by_field_name("property") or node.child_by_field_name("index")
-        key = tree.get_node_text(named).strip("\"'")
+        property_node = node.child_by_field_name("property") or node.child_by_field_name("index")
+        key = tree.get_node_text(property_node).strip("\"'")
         if _KEY.fullmatch(key):
             yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
 
 
 _TYPE = re.compile(r"\s*(?:readonly\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)")
-_NOTHING: Final = frozenset({"", "null", "undefined"})
+_EMPTY_TYPES: Final = frozenset({"", "null", "undefined"})
 _PARAMETERS: Final = frozenset({"required_parameter", "optional_parameter"})
 _DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
 
@@ -246,27 +246,27 @@ class Jsx(LanguageGrammar):
         if inner.type in _SPACES:
             yield from self._define_declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
-            left = "".join(self.tree.get_field_text(inner, "left").split())
+            left_side = "".join(self.tree.get_field_text(inner, "left").split())
             value = inner.child_by_field_name("right")
             if value is None or value.type == "identifier":
                 return
-            path = left.removeprefix("module.")
-            if path == "exports" and left != path:
+            path = left_side.removeprefix("module.")
+            if path == "exports" and left_side != path:
                 yield self._define_variable(node, "module.exports", value, outer, True)
             elif path.startswith("exports."):
                 yield self._define_variable(node, path.removeprefix("exports."), value, outer, True)
 
     def _define_declaration(
-        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+        self, node: Node, inner: Node, outer: CodeDefinition | None, is_exported: bool
     ) -> Iterator[CodeDefinition]:
         if inner.type in _VALUES:
-            yield from self._define_variables(node, inner, outer, stated)
+            yield from self._define_variables(node, inner, outer, is_exported)
             return
-        named = inner.child_by_field_name("name")
+        name_node = inner.child_by_field_name("name")
         if inner.type == "import_alias":
-            named = get_first_child(inner)
-        name = get_string(self.tree, named) or self.tree.get_node_text(named) or "default"
-        exported = self._is_public(name, outer, stated)
+            name_node = get_first_child(inner)
+        name = get_string(self.tree, name_node) or self.tree.get_node_text(name_node) or "default"
+        exported = self._is_public(name, outer, is_exported)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
             yield self._define_class(node, inner, symbol, exported)
@@ -280,12 +280,14 @@ class Jsx(LanguageGrammar):
                 node, symbol, "class", "namespace", body, True, exported, alone=exported
             )
 
-    def _is_public(self, name: str, outer: CodeDefinition | None, stated: bool) -> bool:
+    def _is_public(self, name: str, outer: CodeDefinition | None, is_exported: bool) -> bool:
         if outer is not None:
-            return stated and (outer.exported or outer.what == "namespace")
-        return stated or name in self._exported
+            return is_exported and (outer.exported or outer.what == "namespace")
+        return is_exported or name in self._exported
 
-    def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
+    def _define_class(
+        self, node: Node, inner: Node, symbol: str, is_exported: bool
+    ) -> CodeDefinition:
         extends, implements = _read_heritage(self.tree, inner)
         return CodeDefinition(
             node,
@@ -294,45 +296,47 @@ class Jsx(LanguageGrammar):
             "class",
             inner.child_by_field_name("body"),
             True,
-            exported,
-            exported,
+            is_exported,
+            is_exported,
             extends=extends,
             implements=implements,
             type=symbol,
             fields=tuple(_read_fields(self.tree, inner)),
         )
 
-    def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
+    def _define_type(
+        self, node: Node, inner: Node, symbol: str, is_exported: bool
+    ) -> CodeDefinition:
         role, what = _TYPES[inner.type]
         extends, _ = _read_heritage(self.tree, inner)
         body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
         return CodeDefinition(
-            node, symbol, role, what, body, False, exported, exported, extends=extends
+            node, symbol, role, what, body, False, is_exported, is_exported, extends=extends
         )
 
     def _define_js_function(
-        self, node: Node, inner: Node, symbol: str, exported: bool, *, owner: str | None = None
+        self, node: Node, inner: Node, symbol: str, is_exported: bool, *, owner: str | None = None
     ) -> CodeDefinition:
         return self.define_function(
             node,
             symbol,
             owner,
             body=inner.child_by_field_name("body"),
-            exported=exported,
-            alone=exported,
+            exported=is_exported,
+            alone=is_exported,
             parameters=read_parameters(self.tree, inner),
         )
 
     def _define_variables(
-        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+        self, node: Node, inner: Node, outer: CodeDefinition | None, is_exported: bool
     ) -> Iterator[CodeDefinition]:
         for declarator in inner.named_children:
-            named = declarator.child_by_field_name("name")
-            if named is None:
+            name_node = declarator.child_by_field_name("name")
+            if name_node is None:
                 continue
             value = declarator.child_by_field_name("value")
-            for name in iter_pattern_names(self.tree, named):
-                exported = self._is_public(name, outer, stated)
+            for name in iter_pattern_names(self.tree, name_node):
+                exported = self._is_public(name, outer, is_exported)
                 yield self._define_variable(node, name, value, outer, exported)
 
     def _define_variable(
@@ -341,26 +345,26 @@ class Jsx(LanguageGrammar):
         name: str,
         value: Node | None,
         outer: CodeDefinition | None,
-        exported: bool,
+        is_exported: bool,
     ) -> CodeDefinition:
         symbol = self.qualify(name, outer)
         inner = _unwrap_value(value)
         if inner is not None and inner.type in _FUNCTIONS:
-            return self._define_js_function(node, inner, symbol, exported)
+            return self._define_js_function(node, inner, symbol, is_exported)
         if inner is not None and inner.type in _CLASSES:
-            return self._define_class(node, inner, symbol, exported)
+            return self._define_class(node, inner, symbol, is_exported)
         if inner is not None and inner.type == "object":
-            return self._define_object(node, inner, symbol, exported)
-        role: Role = "export" if exported else "definition"
-        return CodeDefinition(node, symbol, role, "value", value, False, exported, exported)
+            return self._define_object(node, inner, symbol, is_exported)
+        role: Role = "export" if is_exported else "definition"
+        return CodeDefinition(node, symbol, role, "value", value, False, is_exported, is_exported)
 
     def _define_object(
-        self, node: Node, inner: Node, symbol: str, exported: bool
+        self, node: Node, inner: Node, symbol: str, is_exported: bool
     ) -> CodeDefinition:
         component = _get_entry_text(self.tree, inner, "name") if symbol == "default" else ""
-        role: Role = "export" if exported else "definition"
+        role: Role = "export" if is_exported else "definition"
         return CodeDefinition(
-            node, component or symbol, role, "object", inner, True, exported, exported
+            node, component or symbol, role, "object", inner, True, is_exported, is_exported
         )
 
     def _define_member(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
@@ -441,13 +445,13 @@ class Jsx(LanguageGrammar):
             return None
         return self.get_name_chain(node.child_by_field_name("function"))
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" for arrays, and for unions of several types."""
-        parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
-        found = _TYPE.match(parts[0]) if len(parts) == 1 else None
-        if found is None or written.rstrip().endswith("]"):
+        parts = [part for part in written_type.split("|") if part.strip() not in _EMPTY_TYPES]
+        match = _TYPE.match(parts[0]) if len(parts) == 1 else None
+        if match is None or written_type.rstrip().endswith("]"):
             return ""
-        return found[1]
+        return match[1]
 
     def iter_extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Yield facts for a node's HTTP request, environment variable and exported names."""
@@ -455,7 +459,7 @@ class Jsx(LanguageGrammar):
         yield from _iter_environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             yield self.tree.build_fact(
-                "exports", node, "", name.build_fact_values(), LONGEST_EVIDENCE
+                "exports", node, "", name.build_fact_values(), MAX_EVIDENCE_CHARACTERS
             )
 
 

@@ -17,16 +17,16 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
-_LONG: Final = 200
+_MAX_TYPE_CHARACTERS: Final = 200
 """Maximum characters of a declared type or a parameter's name; a longer text is cut off."""
-LONGEST_EVIDENCE: Final = 200
+MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum characters of the evidence of an import, an export or a request."""
 
 
 def get_declared_type(tree: SyntaxTree, node: Node) -> str:
     """Return a declared type as written, in one line; "" if absent."""
     text = tree.get_field_text(node, "type").removeprefix(":")
-    return " ".join(text[: 2 * _LONG].split())[:_LONG]
+    return " ".join(text[: 2 * _MAX_TYPE_CHARACTERS].split())[:_MAX_TYPE_CHARACTERS]
 
 
 def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
@@ -34,36 +34,38 @@ def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], 
     single = function.child_by_field_name("parameter")
     if single is not None:
         return ((tree.get_node_text(single), ""),)
-    listed = function.child_by_field_name("parameters")
-    return () if listed is None else tuple(_read_parameters(tree, listed))
+    parameters_node = function.child_by_field_name("parameters")
+    return () if parameters_node is None else tuple(_read_parameters(tree, parameters_node))
 
 
-def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]]:
-    for node in listed.named_children:
+def _read_parameters(tree: SyntaxTree, parameters_node: Node) -> Iterator[tuple[str, str]]:
+    for node in parameters_node.named_children:
         if node.type == "comment":
             continue
         pattern = node.child_by_field_name("pattern") or node
         if pattern.type == "assignment_pattern":
             pattern = pattern.child_by_field_name("left") or pattern
-        name = " ".join(tree.get_node_text(pattern)[:_LONG].split()).removeprefix("...")
+        name = " ".join(tree.get_node_text(pattern)[:_MAX_TYPE_CHARACTERS].split()).removeprefix(
+            "..."
+        )
         yield name, get_declared_type(tree, node)
 
 
 def iter_pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
     """Yield the names that a pattern binds."""
-    todo = [pattern]
-    while todo:
-        node = todo.pop()
+    pending = [pattern]
+    while pending:
+        node = pending.pop()
         if node.type in _NAMES:
             yield tree.get_node_text(node)
         elif node.type == "pair_pattern":
             value = node.child_by_field_name("value")
-            todo += [] if value is None else [value]
+            pending += [] if value is None else [value]
         elif node.type in {"assignment_pattern", "object_assignment_pattern"}:
-            left = node.child_by_field_name("left")
-            todo += [] if left is None else [left]
+            left_side = node.child_by_field_name("left")
+            pending += [] if left_side is None else [left_side]
         else:
-            todo += reversed(node.named_children)
+            pending += reversed(node.named_children)
 
 
 def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
@@ -77,7 +79,11 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
         yield from _iter_import_facts(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
         clauses = [clause for clause in node.named_children if clause.type == "export_clause"]
-        names = [pair for one in clauses for pair in _iter_aliases(tree, one, "export_specifier")]
+        names = [
+            pair
+            for export_clause in clauses
+            for pair in _iter_aliases(tree, export_clause, "export_specifier")
+        ]
         for fact, _ in _iter_import_facts(tree, node, _get_imported_module(tree, node), names):
             yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
@@ -121,8 +127,8 @@ def get_required_module(tree: SyntaxTree, declarator: Node) -> str:
 
 
 def _get_first_string_argument(tree: SyntaxTree, call: Node) -> str:
-    listed = list_field_children(call, "arguments")
-    return get_string(tree, listed[0]) if listed else ""
+    arguments = list_field_children(call, "arguments")
+    return get_string(tree, arguments[0]) if arguments else ""
 
 
 def _iter_import_facts(
@@ -134,7 +140,7 @@ def _iter_import_facts(
     bound = {
         local: Binding(ResolvedName("" if name == "*" else name, source)) for name, local in names
     }
-    yield tree.build_fact("imports", node, "", values, LONGEST_EVIDENCE), bound
+    yield tree.build_fact("imports", node, "", values, MAX_EVIDENCE_CHARACTERS), bound
 
 
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
@@ -228,8 +234,8 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     kinds = {child.type for child in node.children}
     if "default" in kinds:
         identifier = _find_default_identifier(node) if declaration is None else None
-        named = identifier if declaration is None else declaration.child_by_field_name("name")
-        yield ExportedName("default", tree.get_node_text(named))
+        name_node = identifier if declaration is None else declaration.child_by_field_name("name")
+        yield ExportedName("default", tree.get_node_text(name_node))
     elif declaration is not None:
         for name in _iter_declared_names(tree, declaration):
             yield ExportedName(name, name)
@@ -339,7 +345,7 @@ def _iter_exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedN
 _METHODS: Final = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
 _FUNCTIONS: Final = frozenset({"fetch", "$fetch", "ofetch", "useFetch", "useLazyFetch", "axios"})
 _CLIENTS: Final = frozenset({"axios", "$http", "$axios", "ky", "got", "superagent", "http", "api"})
-_CALLED: Final = _FUNCTIONS | {"$http", "$axios", "ky", "got"}
+_CALLABLE_CLIENTS: Final = _FUNCTIONS | {"$http", "$axios", "ky", "got"}
 _MAKERS: Final = frozenset({"create", "extend"})
 _HOLE: Final = "{}"
 _Request: TypeAlias = tuple[str, str]
@@ -363,14 +369,14 @@ class RequestFinder:
             self._record_client(node)
         if node.type != "call_expression":
             return
-        listed = node.child_by_field_name("arguments")
+        arguments_node = node.child_by_field_name("arguments")
         function = node.child_by_field_name("function")
-        if listed is None or function is None or listed.type != "arguments":
+        if arguments_node is None or function is None or arguments_node.type != "arguments":
             return
-        request = self._read_request(function, list_code_children(listed))
+        request = self._read_request(function, list_code_children(arguments_node))
         if request is not None:
             values = {"method": request[0], "path": request[1]}
-            yield self._tree.build_fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
+            yield self._tree.build_fact("fetches", node, symbol, values, MAX_EVIDENCE_CHARACTERS)
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of an HTTP client: `const api = axios.create({ baseURL: … })`."""
@@ -378,13 +384,13 @@ class RequestFinder:
         if value is None or value.type != "call_expression":
             return
         function = value.child_by_field_name("function")
-        listed = value.child_by_field_name("arguments")
-        if function is None or function.type != "member_expression" or listed is None:
+        arguments_node = value.child_by_field_name("arguments")
+        if function is None or function.type != "member_expression" or arguments_node is None:
             return
         maker = self._tree.get_field_text(function, "property")
         client = self._tree.get_field_text(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
-            options = get_first_child(listed)
+            options = get_first_child(arguments_node)
             url = _find_option_value(self._tree, options, "baseURL")
             url = url or _find_option_value(self._tree, options, "prefixUrl")
             name = self._tree.get_field_text(declarator, "name")
@@ -395,7 +401,7 @@ class RequestFinder:
             return None
         if function.type == "identifier":
             name = self._tree.get_node_text(function)
-            is_client = name in _CALLED or name in self._base_urls
+            is_client = name in _CALLABLE_CLIENTS or name in self._base_urls
             return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
             verb = self._tree.get_field_text(function, "property")
@@ -410,7 +416,7 @@ class RequestFinder:
         if verb in _METHODS and is_client:
             path = self._find_request_path(arguments[0])
             return None if path is None else (verb.upper(), self._join_base_url(client, path))
-        if verb in _CALLED and client in {"window", "self", "this"}:
+        if verb in _CALLABLE_CLIENTS and client in {"window", "self", "this"}:
             return self._read_function_request(verb, arguments)
         if verb == "request" and is_client:
             return self._read_function_request(client, arguments)
@@ -444,10 +450,10 @@ class RequestFinder:
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
     def _find_request_method(self, options: Node | None) -> str:
-        stated = _find_option_value(self._tree, options, "method")
-        if stated is None:
+        method_option = _find_option_value(self._tree, options, "method")
+        if method_option is None:
             return "GET"
-        return get_string(self._tree, stated).upper()
+        return get_string(self._tree, method_option).upper()
 
     def _find_request_path(self, node: Node) -> str | None:
         """Return a request's path, with `{}` for computed parts; None without literal text."""
@@ -460,15 +466,15 @@ class RequestFinder:
 def _list_operands_of_sum(node: Node) -> list[Node]:
     """Return the operands of `a + b + c` in order; a node that is not a sum is its only operand."""
     operands: list[Node] = []
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         operator = at.child_by_field_name("operator")
         if at.type == "binary_expression" and operator is not None and operator.type == "+":
             sides = [at.child_by_field_name("right"), at.child_by_field_name("left")]
-            todo += [side for side in sides if side is not None]
+            pending += [side for side in sides if side is not None]
         elif at.type == "parenthesized_expression" and at.named_child_count == 1:
-            todo += at.named_children
+            pending += at.named_children
         else:
             operands.append(at)
     return operands

@@ -15,15 +15,15 @@ from typing import Final
 from rag_assets.systems.code_memory.languages.tags import DEFAULT_WORD, TagLanguage, Tags
 from rag_assets.systems.code_memory.symbols.model import LETTERS
 
-_MOST_LINES: Final = 40
+_MAX_LINES: Final = 40
 """Maximum number of listed lines for one name and kind; further lines are only counted."""
-_MOST_MENTIONS: Final = 8
+_MAX_MENTIONS: Final = 8
 """Maximum number of listed lines for a name that is only mentioned."""
-_MOST_NAMES: Final = 20_000
+_MAX_NAMES: Final = 20_000
 """Maximum number of names in the index of a file; further names are dropped."""
-_LONGEST_LINE: Final = 2_000
+_MAX_LINE_CHARACTERS: Final = 2_000
 """Maximum characters of a line; the words in a longer line are skipped."""
-_LONGEST_NAME: Final = 120
+_MAX_NAME_CHARACTERS: Final = 120
 """Maximum characters of a name; a longer name is dropped."""
 _NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
 """Matches a word in a comment that looks like a name."""
@@ -52,16 +52,16 @@ def index_names(
         language: the file's language; None if no query reads it.
         defined: names of definitions with their lines, from the language's own reader.
     """
-    found: dict[str, dict[int, tuple[str, str]]] = {}
+    places_by_name: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [
         (definition.name.rpartition("::")[2], definition.line) for definition in tags.definitions
     ]
     for name, line in dict.fromkeys((*definitions, *defined)):
         if _is_indexable(name):
-            found.setdefault(name, {}).setdefault(line, ("d", ""))
+            places_by_name.setdefault(name, {}).setdefault(line, ("d", ""))
     for reference in tags.references:
         if _is_indexable(reference.name):
-            at = found.setdefault(reference.name, {})
+            at = places_by_name.setdefault(reference.name, {})
             letter = LETTERS[reference.kind]
             known = at.get(reference.line)
             if known is None or (
@@ -69,10 +69,14 @@ def index_names(
             ):
                 at[reference.line] = letter, reference.receiver
     pattern = DEFAULT_WORD if language is None else language.word
-    _add_words(found, text, _join_spans(tags.comments), pattern)
+    _add_words(places_by_name, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those that are only mentioned are dropped first.
-    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_get_best_rank(found[name]), name))
-    return "\n".join(f"{name}|{_pack_occurrences(found[name])}" for name in sorted(kept))
+    kept_names = nsmallest(
+        _MAX_NAMES, places_by_name, key=lambda name: (_get_best_rank(places_by_name[name]), name)
+    )
+    return "\n".join(
+        f"{name}|{_pack_occurrences(places_by_name[name])}" for name in sorted(kept_names)
+    )
 
 
 def _get_best_rank(places: Mapping[int, tuple[str, str]]) -> int:
@@ -84,7 +88,7 @@ def _get_rank_of_use(letter: str) -> int:
 
 
 def _is_indexable(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST_NAME and not any(mark in name for mark in "|\n")
+    return 0 < len(name) <= _MAX_NAME_CHARACTERS and not any(mark in name for mark in "|\n")
 
 
 def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
@@ -98,22 +102,22 @@ def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
         groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
     parts = []
     for letter in sorted(groups, key=_get_rank_of_use):
-        kept = groups[letter][: _MOST_MENTIONS if letter in "mn" else _MOST_LINES]
-        more = len(groups[letter]) - len(kept)
-        parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")
+        kept_places = groups[letter][: _MAX_MENTIONS if letter in "mn" else _MAX_LINES]
+        more = len(groups[letter]) - len(kept_places)
+        parts.append(f"{letter}{','.join(kept_places)}{f'+{more}' if more else ''}")
     return "|".join(parts)
 
 
 def _add_words(
-    found: dict[str, dict[int, tuple[str, str]]],
+    places_by_name: dict[str, dict[int, tuple[str, str]]],
     text: str,
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text to `found`; a word that has an entry for its line is skipped.
+    """Add the words of a text to the index; a word that has an entry for its line is skipped.
 
     Args:
-        found: entries of the index by name and line; extended here.
+        places_by_name: entries of the index by name and line; extended here.
         comments: spans of the comments, ascending.
         pattern: matches a word.
     """
@@ -122,7 +126,7 @@ def _add_words(
         start, at = at, at + len(line) + 1
         while span < len(comments) and comments[span][1] <= start:
             span += 1
-        if len(line) > _LONGEST_LINE:
+        if len(line) > _MAX_LINE_CHARACTERS:
             continue
         if span < len(comments) and comments[span][0] < at:
             last = span
@@ -133,9 +137,9 @@ def _add_words(
             words, noted = {*pattern.findall(line)}, set()
         for letters, place in ((words - _NO_NAMES, _MENTION), (noted - words, _COMMENT)):
             for word in letters:
-                places = found.get(word)
+                places = places_by_name.get(word)
                 if places is None:
-                    found[word] = {number: place}
+                    places_by_name[word] = {number: place}
                 elif number not in places:
                     places[number] = place
 
@@ -146,19 +150,19 @@ def _split_words(
     """Return the words of a line outside comments, and the names in its comments."""
     words: set[str] = set()
     noted: set[str] = set()
-    for found in pattern.finditer(line):
-        at = start + found.start()
+    for match in pattern.finditer(line):
+        at = start + match.start()
         if not any(first <= at < last for first, last in comments):
-            words.add(found[0])
-        elif _NAME_IN_COMMENT.search(found[0]) is not None:
-            noted.add(found[0])
+            words.add(match[0])
+        elif _NAME_IN_COMMENT.search(match[0]) is not None:
+            noted.add(match[0])
     return words, noted
 
 
 def _join_spans(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the spans in ascending order, without spans that lie within others."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for start, end in sorted(comments):
-        if not found or end > found[-1][1]:
-            found.append((start, end))
-    return found
+        if not spans or end > spans[-1][1]:
+            spans.append((start, end))
+    return spans

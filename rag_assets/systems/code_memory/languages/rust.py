@@ -32,13 +32,13 @@ _ITEMS: Final[dict[str, tuple[Role, str]]] = {
     "impl_item": ("class", "impl"),
 }
 _FUNCTIONS: Final = frozenset({"function_item", "function_signature_item"})
-_WITH_MEMBERS: Final = frozenset({"trait", "mod", "impl"})
+_KINDS_WITH_MEMBERS: Final = frozenset({"trait", "mod", "impl"})
 _TYPE = re.compile(
     r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:dyn\s+|impl\s+)?([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
 )
 _SPACE = re.compile(r"\s+")
-_LONG: Final = 200
-_ALONE: Final = frozenset({"const", "static"})
+_MAX_TYPE_CHARACTERS: Final = 200
+_SEPARATE_KINDS: Final = frozenset({"const", "static"})
 
 
 class Rust(LanguageGrammar):
@@ -101,9 +101,9 @@ class Rust(LanguageGrammar):
                 role,
                 what,
                 node.child_by_field_name("body") or node.child_by_field_name("value"),
-                what in _WITH_MEMBERS,
+                what in _KINDS_WITH_MEMBERS,
                 exported,
-                exported or what not in _ALONE,
+                exported or what not in _SEPARATE_KINDS,
                 extends=tuple(self._iter_trait_bounds(node)) if what == "trait" else (),
                 implements=(trait,) if trait else (),
                 type="" if what in {"mod", "macro", "const", "static"} else symbol,
@@ -132,8 +132,8 @@ class Rust(LanguageGrammar):
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         for child in list_field_children(node, "parameters"):
             if child.type == "parameter":
-                name = self.tree.get_field_text(child, "pattern")[:_LONG]
-                type_ = self.tree.get_field_text(child, "type")[:_LONG]
+                name = self.tree.get_field_text(child, "pattern")[:_MAX_TYPE_CHARACTERS]
+                type_ = self.tree.get_field_text(child, "type")[:_MAX_TYPE_CHARACTERS]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
     def _iter_trait_bounds(self, node: Node) -> Iterator[str]:
@@ -151,7 +151,7 @@ class Rust(LanguageGrammar):
             if child.type == "field_declaration":
                 yield (
                     self.tree.get_field_text(child, "name"),
-                    self.tree.get_field_text(child, "type")[:_LONG],
+                    self.tree.get_field_text(child, "type")[:_MAX_TYPE_CHARACTERS],
                 )
 
     def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
@@ -170,7 +170,7 @@ class Rust(LanguageGrammar):
             }
             if any(child.type == "visibility_modifier" for child in node.children):
                 values["public"] = True
-            yield self.tree.build_fact("imports", node, "", values, _LONG), bound
+            yield self.tree.build_fact("imports", node, "", values, _MAX_TYPE_CHARACTERS), bound
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
             name = self.tree.get_field_text(node, "name")
             values = {"name": f"self::{name}", "names": []}
@@ -180,15 +180,15 @@ class Rust(LanguageGrammar):
             )
 
     def _iter_imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
-        todo = [] if argument is None else [(argument, "")]
-        while todo:
-            node, before = todo.pop()
+        pending = [] if argument is None else [(argument, "")]
+        while pending:
+            node, before = pending.pop()
             if node.type in {"use_list", "scoped_use_list"}:
-                listed = node
+                list_node = node
                 if node.type == "scoped_use_list":
                     before = _join_path(before, self._get_path(node.child_by_field_name("path")))
-                    listed = node.child_by_field_name("list") or node
-                todo += [(child, before) for child in reversed(listed.named_children)]
+                    list_node = node.child_by_field_name("list") or node
+                pending += [(child, before) for child in reversed(list_node.named_children)]
             elif node.type == "use_as_clause":
                 path = _join_path(before, self._get_path(node.child_by_field_name("path")))
                 yield path, self.tree.get_field_text(node, "alias")
@@ -208,8 +208,8 @@ class Rust(LanguageGrammar):
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
-                written = self.tree.get_field_text(node, "type")[:_LONG]
-                yield self.tree.get_node_text(pattern), written
+                written_type = self.tree.get_field_text(node, "type")[:_MAX_TYPE_CHARACTERS]
+                yield self.tree.get_node_text(pattern), written_type
         elif node.type == "closure_parameters":
             for child in node.named_children:
                 if child.type == "identifier":
@@ -232,10 +232,10 @@ class Rust(LanguageGrammar):
         """Return whether a name is `crate` or `super`, or is capitalized like a type."""
         return name in {"crate", "super"} or (name[:1].isupper() and len(name) > 1)
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" if it has none."""
-        found = _TYPE.match(written)
-        return "" if found is None else found[1]
+        match = _TYPE.match(written_type)
+        return "" if match is None else match[1]
 
 
 def _join_path(before: str, name: str) -> str:

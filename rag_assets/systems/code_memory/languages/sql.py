@@ -18,8 +18,8 @@ _LINE_COMMENT = re.compile(r"--[^\n]*+|^[#\\][^\n]*+", re.MULTILINE)
 _BLANK = re.compile(r"\s*+")
 _UNCLOSED_WORDS: Final = frozenset({"IF", "LOOP", "WHILE", "REPEAT", "FOR"})
 _NEXT_WORD = re.compile(r"\s{1,80}([A-Za-z]{1,20})")
-_PLAIN: Final = re.compile(r"'[^']*+'")
-_ESCAPED: Final = re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL)
+_PLAIN_STRING: Final = re.compile(r"'[^']*+'")
+_ESCAPED_STRING: Final = re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL)
 _STDIN = re.compile(r"\bFROM\s{1,80}stdin\b", re.IGNORECASE)
 _DATA_END = re.compile(r"^\\\.[ \t]*$", re.MULTILINE)
 
@@ -68,8 +68,8 @@ class _StatementScanner:
             elif token.lastgroup == "word":
                 if routine is None:
                     _, head = _find_statement_head(text, start, at)
-                    shown = text[head : min(at, head + _LONGEST_HEAD)]
-                    routine = _ROUTINE.match(shown) is not None
+                    head_text = text[head : min(at, head + _MAX_HEAD_CHARACTERS)]
+                    routine = _ROUTINE.match(head_text) is not None
                 depth += self._get_depth_change(word, at) if routine else 0
             else:
                 at = self._find_end_of_literal(token[0], token.start(), at)
@@ -88,8 +88,8 @@ class _StatementScanner:
         text = self._text
         if opener == "'":
             escapes = self._mysql or text[max(0, start - 1) : start] in {"E", "e"}
-            found = (_ESCAPED if escapes else _PLAIN).match(text, start)
-            return len(text) if found is None else found.end()
+            match = (_ESCAPED_STRING if escapes else _PLAIN_STRING).match(text, start)
+            return len(text) if match is None else match.end()
         closer = {"--": "\n", "#": "\n", "\\": "\n", "/*": "*/"}.get(opener, opener)
         end = text.find(closer, at)
         return len(text) if end < 0 else end + len(closer)
@@ -134,10 +134,10 @@ def _find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
             close = text.find("*/", at, end)
             stop = end if close < 0 else close + 2
         else:
-            found = _LINE_COMMENT.match(text, at, end)
-            if found is None:
+            comment = _LINE_COMMENT.match(text, at, end)
+            if comment is None:
                 break
-            stop = found.end()
+            stop = comment.end()
         following = min(_skip_blank(text, stop), end)
         if text.count("\n", stop, following) > 1:
             first = following
@@ -168,8 +168,12 @@ _REFERENCED = re.compile(rf"\bREFERENCES\s{{1,80}}{_TABLE_NAME}", re.IGNORECASE)
 _QUERIED_TABLE = re.compile(
     rf"\b(?:FROM|JOIN|INTO|UPDATE)\s{{1,80}}{_TABLE_NAME}(?!\s?\()", re.IGNORECASE
 )
-_ON = re.compile(rf"\bON\s{{1,80}}{_TABLE_NAME}", re.IGNORECASE)
-_NAMING: Final = {"TABLE": _REFERENCED, "INDEX": _ON, "TRIGGER": _ON}
+_TABLE_AFTER_ON = re.compile(rf"\bON\s{{1,80}}{_TABLE_NAME}", re.IGNORECASE)
+_TABLE_PATTERNS: Final = {
+    "TABLE": _REFERENCED,
+    "INDEX": _TABLE_AFTER_ON,
+    "TRIGGER": _TABLE_AFTER_ON,
+}
 """Patterns of table names, by the type of the object that a statement creates.
 
 In all other statements, _QUERIED_TABLE matches the names.
@@ -189,61 +193,63 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _LINE_END = re.compile(r"[,;](?=[ \t]{0,80}\r?\n)")
 _BODY = re.compile(r"[(;]|\bAS\b", re.IGNORECASE)
-_SHOWN: Final = 200
+_MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum characters of a signature, and of the evidence of a statement."""
-_LONGEST_SEARCHED: Final = 20_000
+_MAX_SEARCHED_CHARACTERS: Final = 20_000
 """Number of characters at the start of a statement in which table names are searched."""
 
-_LONGEST_HEAD: Final = 1_000
+_MAX_HEAD_CHARACTERS: Final = 1_000
 """Maximum characters at the start of a statement that say what it creates or changes."""
-_MOST_TABLES: Final = 50
+_MAX_TABLES: Final = 50
 
 
 def read_sql(text: str) -> CodeText:
     """Return the units and facts of an .sql file in any dialect."""
     units: list[Unit] = []
     facts: list[Fact] = []
-    cuts: set[int] = {found.end() for found in _LINE_END.finditer(text)}
+    cuts: set[int] = {line_end.end() for line_end in _LINE_END.finditer(text)}
     for start, end in _iter_statements(text):
         first, head = _find_statement_head(text, start, end)
         cuts.add(end)
-        last = min(end, head + _LONGEST_HEAD)
-        found = _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
-        if found is None:
+        last = min(end, head + _MAX_HEAD_CHARACTERS)
+        match = _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
+        if match is None:
             continue
-        verb, what = found["verb"].lower(), found["kind"].lower()
+        verb, what = match["verb"].lower(), match["kind"].lower()
         role = _ROLES.get(what.upper(), "definition")
-        symbol, signature = _get_object_name(found), _read_signature(text, head, end, found)
+        symbol, signature = _get_object_name(match), _read_signature(text, head, end, match)
         units.append(Unit(first, end, role, symbol, signature, alone=verb == "create"))
         if symbol:
-            tables = _list_tables(text, end, symbol, found)
+            tables = _list_tables(text, end, symbol, match)
             values = {"role": role, "what": what, "verb": verb, "tables": tables}
             kind = "declares" if verb == "create" else "changes"
-            facts.append(Fact(kind, head, min(end, head + _SHOWN), symbol, values))
+            facts.append(
+                Fact(kind, head, min(end, head + _MAX_EVIDENCE_CHARACTERS), symbol, values)
+            )
     return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts))
 
 
-def _get_object_name(found: re.Match[str]) -> str:
-    parts = _QUOTED.findall(found["name"] or "")  # An index may have no name.
+def _get_object_name(match: re.Match[str]) -> str:
+    parts = _QUOTED.findall(match["name"] or "")  # An index may have no name.
     return ".".join(part[1:-1] if part[0] in '`"[' else part for part in parts)
 
 
-def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
-    last = min(end, head + 2 * _SHOWN)
-    body = _BODY.search(text, found.end(), last)
-    if body is not None and found["kind"].upper() not in {"INDEX", "FUNCTION", "PROCEDURE"}:
+def _read_signature(text: str, head: int, end: int, match: re.Match[str]) -> str:
+    last = min(end, head + 2 * _MAX_EVIDENCE_CHARACTERS)
+    body = _BODY.search(text, match.end(), last)
+    if body is not None and match["kind"].upper() not in {"INDEX", "FUNCTION", "PROCEDURE"}:
         last = body.start()
-    return " ".join(text[head:last].split()).rstrip(";( ")[:_SHOWN]
+    return " ".join(text[head:last].split()).rstrip(";( ")[:_MAX_EVIDENCE_CHARACTERS]
 
 
-def _list_tables(text: str, end: int, symbol: str, found: re.Match[str]) -> list[str]:
+def _list_tables(text: str, end: int, symbol: str, statement: re.Match[str]) -> list[str]:
     """Return the tables that a statement refers to, except the table that it creates."""
-    pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
-    last = min(end, found.start() + _LONGEST_SEARCHED)
-    start = found.end() if found["name"] else found.start()
+    pattern = _TABLE_PATTERNS.get(statement["kind"].upper(), _QUERIED_TABLE)
+    last = min(end, statement.start() + _MAX_SEARCHED_CHARACTERS)
+    start = statement.end() if statement["name"] else statement.start()
     names = dict.fromkeys(_get_object_name(match) for match in pattern.finditer(text, start, last))
-    kept = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
-    return [name for name in kept if name != symbol][:_MOST_TABLES]
+    table_names = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
+    return [name for name in table_names if name != symbol][:_MAX_TABLES]
 
 
 _TABLES: Final = re.compile(
@@ -260,7 +266,7 @@ are empty for `extract(year from due)`, which names no table.
 
 _MARKS_IN_NAME: Final = re.compile(r"[\\`\"\[\]]")
 
-_DEFINED_BY_WITH: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
+_WITH_NAME: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
 """Matches a name that `with … as (` defines, which is not a table."""
 
 _NO_TABLES: Final = frozenset(
@@ -282,7 +288,7 @@ _QUERY: Final = re.compile(
 )
 """Matches the start of a query in a string; unlike a sentence, a query has keywords in one case."""
 
-_COMPLETED_BY: Final = (
+_COMPLETING_WORDS: Final = (
     (re.compile(r"select\b", re.I), re.compile(r"\bfrom\b", re.I)),
     (re.compile(r"(?:\w+\s+){0,2}join\b", re.I), re.compile(r"\bon\b", re.I)),
 )
@@ -301,14 +307,14 @@ _RAW: Final = re.compile(r"(?P<hashes>#{1,10})\"$")
 """Matches the start of a raw string of Rust or Swift, which ends with as many hash signs."""
 _MARKER: Final = re.compile(r"[A-Z_]+")
 """Matches the marker of a here document, such as `<<~SQL`."""
-_LONGEST_MARK: Final = 11
+_MAX_MARK_CHARACTERS: Final = 11
 """Maximum number of characters before the content of a raw string."""
 _HOLE: Final = re.compile(r"\$?\{[^{}]*\}\.?|#\{[^{}]*\}\.?")
 """Matches a computed part of a template; a part before a dot is the schema of a table."""
 
-_LONGEST: Final = 20_000
+_MAX_QUERY_CHARACTERS: Final = 20_000
 """Maximum characters of a query; a longer query is cut off."""
-_MOST: Final = 50
+_MAX_QUERY_TABLES: Final = 50
 """Maximum number of tables of a query; further tables are dropped."""
 
 
@@ -322,11 +328,11 @@ def add_queries(text: str, reading: CodeText) -> CodeText:
 
 def list_tables_in_sql(query: str) -> list[str]:
     """Return the tables that a query names, without duplicates."""
-    defined = {name.lower() for name in _DEFINED_BY_WITH.findall(query)}
-    named = ((quote, _MARKS_IN_NAME.sub("", name)) for quote, name in _TABLES.findall(query))
+    defined = {name.lower() for name in _WITH_NAME.findall(query)}
+    quoted_names = ((quote, _MARKS_IN_NAME.sub("", name)) for quote, name in _TABLES.findall(query))
     tables = dict.fromkeys(
         name
-        for quote, name in named
+        for quote, name in quoted_names
         if name and name.lower() not in defined and (quote or name.lower() not in _NO_TABLES)
     )
     return [*tables]
@@ -338,7 +344,7 @@ def _iter_query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
         start = opening.start() + len(opening["quote"])
         end = _find_string_end(text, opening["quote"], start)
         statement = text[opening.end() : end].partition(";")[0]
-        needed = [word for verb, word in _COMPLETED_BY if verb.match(statement)]
+        needed = [word for verb, word in _COMPLETING_WORDS if verb.match(statement)]
         if not all(word.search(statement) for word in needed):
             # This quotation mark may end a string and not start one.
             at = start
@@ -346,24 +352,24 @@ def _iter_query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
         at = end
         symbol = _find_enclosing_symbol(reading, opening.start())
         query = _HOLE.sub(lambda hole: "" if hole[0].endswith(".") else "{}", text[start:end])
-        for table in list_tables_in_sql(query)[:_MOST]:
-            last = min(end, start + _SHOWN)
+        for table in list_tables_in_sql(query)[:_MAX_QUERY_TABLES]:
+            last = min(end, start + _MAX_EVIDENCE_CHARACTERS)
             yield Fact("queries_table", opening.start(), last, symbol, {"table": table})
 
 
 def _find_string_end(text: str, quote: str, start: int) -> int:
-    """Return the offset after a string's content, at most _LONGEST characters after its start."""
+    """Return the offset after a string's content, at most _MAX_QUERY_CHARACTERS after its start."""
     if quote.startswith("<<"):
         marker = _MARKER.search(quote)
         last = re.compile(rf"^[ \t]*+{marker[0] if marker else quote}\b", re.MULTILINE)
-        ending = last.search(text, start, start + _LONGEST)
+        ending = last.search(text, start, start + _MAX_QUERY_CHARACTERS)
         return start if ending is None else ending.start()
-    raw = _RAW.search(text, max(0, start - _LONGEST_MARK), start)
+    raw = _RAW.search(text, max(0, start - _MAX_MARK_CHARACTERS), start)
     closer = quote + raw["hashes"] if raw is not None else quote
     if len(closer) > 1:
-        end = text.find(closer, start, start + _LONGEST)
+        end = text.find(closer, start, start + _MAX_QUERY_CHARACTERS)
         if end >= 0 or len(quote) > 1:
-            return end if end >= 0 else min(len(text), start + _LONGEST)
+            return end if end >= 0 else min(len(text), start + _MAX_QUERY_CHARACTERS)
     is_verbatim = quote == '"' and text[start - 2 : start - 1] == "@"
     content = (_VERBATIM if is_verbatim else _STRINGS[quote]).match(text, start)
     return start if content is None else content.end()

@@ -25,13 +25,13 @@ _FUNCTIONS: Final = {
     "deinit_declaration": "deinit",
     "subscript_declaration": "subscript",
 }
-_HIDDEN: Final = frozenset({"private", "fileprivate"})
+_HIDING_MODIFIERS: Final = frozenset({"private", "fileprivate"})
 _TYPE = re.compile(r"\s*(?:inout\s+|some\s+|any\s+|@\w+\s+)*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 _PROTOCOLS: Final = frozenset(
     {"AnyObject", "Error", "ObservableObject", "View", "App", "Scene", "Sequence", "Collection"}
 )
 _PROTOCOL_ENDS: Final = ("able", "Protocol", "Delegate", "DataSource", "Providing")
-_LONG: Final = 200
+_MAX_TYPE_CHARACTERS: Final = 200
 
 
 def read_swift(text: str) -> CodeText:
@@ -80,8 +80,8 @@ class Swift(LanguageGrammar):
 
     def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         kind = self.tree.get_field_text(node, "declaration_kind") or "class"
-        named = self.tree.get_field_text(node, "name")
-        symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
+        type_text = self.tree.get_field_text(node, "name")
+        symbol = self.qualify("".join(type_text.split("<", 1)[0].split()), outer)
         inherited = list(self._iter_inherited_types(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
@@ -136,7 +136,12 @@ class Swift(LanguageGrammar):
             if child.type == "pattern":
                 name = self.tree.get_field_text(child, "bound_identifier")
             elif child.type == "type_annotation" and name:
-                yield name, " ".join(self.tree.get_node_text(child)[:_LONG].lstrip(":").split())
+                yield (
+                    name,
+                    " ".join(
+                        self.tree.get_node_text(child)[:_MAX_TYPE_CHARACTERS].lstrip(":").split()
+                    ),
+                )
                 name = ""
         if name:
             yield name, ""
@@ -190,15 +195,17 @@ class Swift(LanguageGrammar):
         for child in node.named_children:
             if child.type == "parameter":
                 name = self.tree.get_field_text(child, "name")
-                _, _, type_ = self.tree.get_node_text(child)[: 2 * _LONG].partition(":")
-                yield name, " ".join(type_.split())[:_LONG]
+                _, _, type_ = self.tree.get_node_text(child)[: 2 * _MAX_TYPE_CHARACTERS].partition(
+                    ":"
+                )
+                yield name, " ".join(type_.split())[:_MAX_TYPE_CHARACTERS]
 
     def _is_public(self, node: Node) -> bool:
         for child in node.named_children:
             if child.type == "modifiers":
                 return not any(
                     modifier.type == "visibility_modifier"
-                    and self.tree.get_node_text(modifier) in _HIDDEN
+                    and self.tree.get_node_text(modifier) in _HIDING_MODIFIERS
                     for modifier in child.named_children
                 )
         return True
@@ -246,9 +253,9 @@ class Swift(LanguageGrammar):
         """Return whether a name is capitalized like a type."""
         return name[:1].isupper()
 
-    def get_type_name(self, written: str) -> str:
+    def get_type_name(self, written_type: str) -> str:
         """Return the bare name of a type; "" for function types and for types joined by `&`."""
-        found = _TYPE.match(written)
-        if found is None or "->" in written or "&" in written:
+        match = _TYPE.match(written_type)
+        if match is None or "->" in written_type or "&" in written_type:
             return ""
-        return found[1]
+        return match[1]

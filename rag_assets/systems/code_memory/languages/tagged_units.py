@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.tags import (
 from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 from rag_assets.systems.code_memory.symbols.names import get_short_name
-from rag_assets.systems.code_memory.symbols.naming import SCOPED
+from rag_assets.systems.code_memory.symbols.naming import SCOPED_PREFIX
 
 _ROLES: Final[Mapping[DefinitionKind, Role]] = {
     "class": "class",
@@ -30,11 +30,11 @@ _ROLES: Final[Mapping[DefinitionKind, Role]] = {
     "type": "type",
     "constant": "definition",
 }
-_SMALL: Final = frozenset({"constant", "signature"})
+_JOINED_KINDS: Final = frozenset({"constant", "signature"})
 """Kinds of definitions that share a chunk with their neighbours."""
 _TYPES: Final = frozenset({"class", "module", "type"})
 """Kinds of definitions that may have, or be, supertypes."""
-_LONGEST_EVIDENCE: Final = 200
+_MAX_EVIDENCE_CHARACTERS: Final = 200
 """Maximum characters of evidence before, and after, the start of a supertype."""
 _ATTACHED_LINE: Final = re.compile(
     r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
@@ -46,7 +46,7 @@ _CLOSING_LINES: Final = re.compile(
     r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
 )
 """Matches lines that only close the blocks around a definition; they never form a chunk."""
-_SIGNATURE: Final = 200
+_MAX_SIGNATURE_CHARACTERS: Final = 200
 """Maximum characters of a signature; a longer signature is cut off."""
 
 
@@ -59,30 +59,30 @@ def add_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     Args:
         reading: the units and facts that were read without the query.
     """
-    shown = [definition for definition in tags.definitions if not definition.is_local]
-    if not shown or any(unit.symbol for unit in reading.units):
+    shown_definitions = [definition for definition in tags.definitions if not definition.is_local]
+    if not shown_definitions or any(unit.symbol for unit in reading.units):
         return reading
-    facts = [*map(_build_declaration_fact, shown), *_iter_supertype_facts(text, tags)]
-    units = cover_text(text, [*_iter_units_of_definitions(text, shown)], ())
+    facts = [*map(_build_declaration_fact, shown_definitions), *_iter_supertype_facts(text, tags)]
+    units = cover_text(text, [*_iter_units_of_definitions(text, shown_definitions)], ())
     return replace(reading, units=units).add_facts(facts)
 
 
-def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
+def _iter_units_of_definitions(text: str, definitions: Sequence[TagDefinition]) -> Iterator[Unit]:
     """Yield a unit for each definition; the unit of a type ends where its first member starts."""
-    starts = [_find_start_with_comment(text, definition.start) for definition in shown]
+    starts = [_find_start_with_comment(text, definition.start) for definition in definitions]
     at = 0
-    for index, definition in enumerate(shown):
+    for index, definition in enumerate(definitions):
         start = max(starts[index], at)
-        after = starts[index + 1] if index + 1 < len(shown) else len(text)
-        holds = index + 1 < len(shown) and shown[index + 1].start < definition.end
+        after = starts[index + 1] if index + 1 < len(definitions) else len(text)
+        holds = index + 1 < len(definitions) and definitions[index + 1].start < definition.end
         end = start + len(text[start : min(definition.end, after)].rstrip())
         end = _find_closing_end(text, end, after)
         if end <= start:
             continue
         at, kind = end, definition.kind
-        is_alone = kind not in _SMALL and (kind != "module" or holds)
+        is_alone = kind not in _JOINED_KINDS and (kind != "module" or holds)
         line = text[definition.start : definition.end].partition("\n")[0].strip()
-        signature = line.rstrip("{").rstrip()[:_SIGNATURE]
+        signature = line.rstrip("{").rstrip()[:_MAX_SIGNATURE_CHARACTERS]
         yield Unit(start, end, _ROLES[kind], definition.name, signature, alone=is_alone)
 
 
@@ -129,7 +129,9 @@ def _iter_supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
         _drop_ended(around, supertype.start)
         if around and around[-1].kind in _TYPES and not around[-1].is_local:
             span = _get_evidence_span(text, supertype.start)
-            yield Fact(supertype.kind, *span, around[-1].name, {"name": SCOPED + supertype.name})
+            yield Fact(
+                supertype.kind, *span, around[-1].name, {"name": SCOPED_PREFIX + supertype.name}
+            )
 
 
 def _drop_ended(around: list[TagDefinition], at: int) -> None:
@@ -139,7 +141,7 @@ def _drop_ended(around: list[TagDefinition], at: int) -> None:
 
 def _get_evidence_span(text: str, at: int) -> tuple[int, int]:
     """Return the span of the line with a supertype, without surrounding white space."""
-    low = max(0, at - _LONGEST_EVIDENCE)
+    low = max(0, at - _MAX_EVIDENCE_CHARACTERS)
     first = text.rfind("\n", low, at) + 1 or low
-    line = text[first : at + _LONGEST_EVIDENCE].partition("\n")[0]
+    line = text[first : at + _MAX_EVIDENCE_CHARACTERS].partition("\n")[0]
     return first + len(line) - len(line.lstrip()), first + len(line.rstrip())

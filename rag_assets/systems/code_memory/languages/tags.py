@@ -77,8 +77,8 @@ class TagLanguage:
 @cache
 def load_tag_languages() -> Mapping[str, TagLanguage]:
     """Return the languages of languages.toml, by name."""
-    listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
-    return {name: _build_language(name, row) for name, row in listed.items()}
+    table = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
+    return {name: _build_language(name, row) for name, row in table.items()}
 
 
 def get_language_family(language: str) -> str:
@@ -136,36 +136,36 @@ ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
 SupertypeKind: TypeAlias = Literal["extends", "implements", "uses_trait"]
 """Kinds of relations between a type and a supertype that its head or body names."""
 
-LONGEST: Final = 1_000_000
+MAX_TEXT_CHARACTERS: Final = 1_000_000
 """Maximum characters of a text; the query is not run on a longer text."""
-_SECONDS: Final = 5.0
+_MAX_QUERY_SECONDS: Final = 5.0
 """Processor time after which a query gives up.
 
 Ordinary code takes a tenth of a second for 100,000 characters.
 """
-_WINDOW: Final = 1 << 15
+_WINDOW_BYTES: Final = 1 << 15
 """Bytes of text that a query run covers; the elapsed time is checked after each run."""
-_MOST_CHILDREN: Final = 4_000
-_DEEPEST: Final = 1_000
+_MAX_CHILDREN: Final = 4_000
+_MAX_DEPTH: Final = 1_000
 """Limits of children and depth of nodes with errors; beyond them a query takes quadratic time."""
-_DEEPEST_WINDOW: Final = 2_000
+_MAX_WINDOW_DEPTH: Final = 2_000
 """Maximum number of levels above the first byte of a window; if there are more, the query gives up.
 
 A query visits all these levels again in each window.
 """
-_LINES_OF_ERROR: Final = 3
+_MIN_ERROR_LINES: Final = 3
 """Minimum number of lines of an error in which definitions are searched by their form."""
-_OVERLAP: Final = 1 << 11
+_OVERLAP_BYTES: Final = 1 << 11
 """Bytes by which neighbouring windows overlap, so that no match is lost at a window's edge."""
-_MOST_STATES: Final = 1 << 9
+_MAX_STATES: Final = 1 << 9
 """Maximum number of unfinished matches of a query; further matches are dropped.
 
 Each node is compared with all unfinished matches, and each level of nesting adds some.
 """
-_LONGEST_NAME: Final = 120
-_LONGEST_QUALIFIER: Final = 300
-_LONGEST_RECEIVER: Final = 300
-_LONGEST_IMPORT: Final = 2_000
+_MAX_NAME_CHARACTERS: Final = 120
+_MAX_QUALIFIER_CHARACTERS: Final = 300
+_MAX_RECEIVER_CHARACTERS: Final = 300
+_MAX_IMPORT_CHARACTERS: Final = 2_000
 """Maximum characters; a longer name is dropped, a longer qualifier, receiver or import cut off."""
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
@@ -263,9 +263,10 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     Args:
         text: the text of a file; parts of it that cannot be parsed are left out.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_TEXT_CHARACTERS:
         return Tags(
-            note=f"the text has {len(text)} characters, more than a query reads ({LONGEST})"
+            note=f"the text has {len(text)} characters, more than a query reads"
+            f" ({MAX_TEXT_CHARACTERS})"
         )
     tree, grammar = _parse_with_best_grammar(text, language)
     if tree.gave_up:
@@ -275,7 +276,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     matches = None if _is_shapeless(tree.root) else _run_query(tree, grammar)
     if matches is None:
         return Tags(note=f"the {language.name} query stopped at its limit ({len(text)} characters)")
-    found: dict[int, _FoundDefinition] = {}
+    found_definitions: dict[int, _FoundDefinition] = {}
     used: dict[int, tuple[int, TagReference]] = {}
     supertypes: dict[int, TagSupertype] = {}
     comments: list[tuple[int, int]] = []
@@ -286,20 +287,22 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
             if role in {"scope", "definition"}:
                 definition = _read_definition(tree, nodes[0], captures, kind or role, language)
                 if definition is not None:
-                    found.setdefault(definition.name_start, definition)
+                    found_definitions.setdefault(definition.name_start, definition)
             elif role == "reference":
                 _add_references(used, _read_references(tree, nodes[0], captures, kind))
             elif role == "supertype":
                 read = (_read_supertype(tree, node, kind, language) for node in nodes)
                 supertypes |= {supertype.start: supertype for supertype in read if supertype.name}
-    found |= _find_definitions_in_errors(tree, language, found)
-    definitions = _qualify_definitions(found.values())
-    named = sorted(
-        (each.name_start, each.name_end) for each in found.values() if each.kind != "scope"
+    found_definitions |= _find_definitions_in_errors(tree, language, found_definitions)
+    definitions = _qualify_definitions(found_definitions.values())
+    name_spans = sorted(
+        (found_definition.name_start, found_definition.name_end)
+        for found_definition in found_definitions.values()
+        if found_definition.kind != "scope"
     )
     return Tags(
         definitions,
-        tuple(_drop_definition_names(used, named)),
+        tuple(_drop_definition_names(used, name_spans)),
         tuple(supertypes[at] for at in sorted(supertypes)),
         tuple(sorted(comments)),
     )
@@ -311,7 +314,7 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
     If all of them report errors, return the first.
     """
     if language.ignored is not None:
-        text = language.ignored.sub(lambda found: " " * len(found[0]), text)
+        text = language.ignored.sub(lambda match: " " * len(match[0]), text)
     first: tuple[SyntaxTree, TagGrammar] | None = None
     for grammar in language.grammars:
         if grammar.where is not None and grammar.where.search(text) is None:
@@ -328,12 +331,12 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
 
 def _is_shapeless(root: Node) -> bool:
     """Return whether a tree with errors is too wide or too deep to be queried."""
-    todo = [(root, 0)] if root.has_error else []
-    while todo:
-        node, depth = todo.pop()
-        if node.child_count > _MOST_CHILDREN or depth > _DEEPEST:
+    pending = [(root, 0)] if root.has_error else []
+    while pending:
+        node, depth = pending.pop()
+        if node.child_count > _MAX_CHILDREN or depth > _MAX_DEPTH:
             return True
-        todo += ((child, depth + 1) for child in node.children if child.has_error)
+        pending += ((child, depth + 1) for child in node.children if child.has_error)
     return False
 
 
@@ -345,18 +348,18 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     """
     from tree_sitter import QueryCursor
 
-    cursor = QueryCursor(load_query(grammar), match_limit=_MOST_STATES)
-    last = thread_time() + _SECONDS
-    found: list[dict[str, list[Node]]] = []
+    cursor = QueryCursor(load_query(grammar), match_limit=_MAX_STATES)
+    last = thread_time() + _MAX_QUERY_SECONDS
+    matches: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte
-    for start in range(0, max(size, 1), _WINDOW):
-        if _compute_depth(tree.root, start) > _DEEPEST_WINDOW:
+    for start in range(0, max(size, 1), _WINDOW_BYTES):
+        if _compute_depth(tree.root, start) > _MAX_WINDOW_DEPTH:
             return None
-        cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
-        found += (captures for _, captures in cursor.matches(tree.root))
+        cursor.set_byte_range(start, min(start + _WINDOW_BYTES + _OVERLAP_BYTES, size))
+        matches += (captures for _, captures in cursor.matches(tree.root))
         if thread_time() > last:
             return None
-    return found
+    return matches
 
 
 def _compute_depth(root: Node, byte: int) -> int:
@@ -375,10 +378,10 @@ def _find_definitions_in_errors(
 
     Each is recognized by the form of its first line, and ends before the next one.
     """
-    found: dict[int, _FoundDefinition] = {}
+    definitions: dict[int, _FoundDefinition] = {}
     if language.definition is None or not tree.root.has_error:
-        return found
-    known_lines = {one.line for one in known.values()}
+        return definitions
+    known_lines = {definition.line for definition in known.values()}
     line, counted = 1, 0
     for start, end in _list_large_errors(tree):
         line_start = tree.text.rfind("\n", 0, start) + 1
@@ -389,26 +392,26 @@ def _find_definitions_in_errors(
             place = match.start(kind), match.end(kind)
             line += tree.text.count("\n", counted, place[0])
             counted = place[0]
-            if line not in known_lines and len(name) <= _LONGEST_NAME:
+            if line not in known_lines and len(name) <= _MAX_NAME_CHARACTERS:
                 body = tree.text[match.start() : last].rstrip()
                 lines = line, line + tree.text.count("\n", place[0], match.start() + len(body))
-                found[place[0]] = _FoundDefinition(
+                definitions[place[0]] = _FoundDefinition(
                     match.start(), match.start() + len(body), *lines, *place, kind, name
                 )
-    return found
+    return definitions
 
 
 def _list_large_errors(tree: SyntaxTree) -> list[tuple[int, int]]:
     """Return the places of the outermost errors that span several lines."""
-    found: list[tuple[int, int]] = []
-    todo = [tree.root]
-    while todo:
-        node = todo.pop()
-        if node.type == "ERROR" and node.end_point.row - node.start_point.row >= _LINES_OF_ERROR:
-            found.append((tree.start(node), tree.end(node)))
+    errors: list[tuple[int, int]] = []
+    pending = [tree.root]
+    while pending:
+        node = pending.pop()
+        if node.type == "ERROR" and node.end_point.row - node.start_point.row >= _MIN_ERROR_LINES:
+            errors.append((tree.start(node), tree.end(node)))
         elif node.has_error:
-            todo += reversed(node.children)
-    return found
+            pending += reversed(node.children)
+    return errors
 
 
 def _read_definition(
@@ -424,7 +427,7 @@ def _read_definition(
     ):
         return None
     if owner := captures.get("owner"):
-        name = f"{_get_end_of_text(tree, owner[0])[:_LONGEST_NAME]}::{name}"
+        name = f"{_get_end_of_text(tree, owner[0])[:_MAX_NAME_CHARACTERS]}::{name}"
     last = (captures.get("end") or [node])[-1]
     return _FoundDefinition(
         *(tree.start(node), tree.end(last), node.start_point.row + 1, _get_last_line_number(last)),
@@ -438,43 +441,47 @@ def _get_last_line_number(node: Node) -> int:
     return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
 
 
-def _normalize_name(written: str, language: TagLanguage) -> str:
+def _normalize_name(written_name: str, language: TagLanguage) -> str:
     """Return a name with `::` between its parts; "" if the text is not a name."""
-    name = "".join(written.split()).strip("\"':`")
+    name = "".join(written_name.split()).strip("\"':`")
     if language.separators:
         marks = "|".join(map(re.escape, ("::", *language.separators)))
         name = "::".join(part for part in re.split(marks, name) if part) or name
-    return name if 0 < len(name) <= _LONGEST_NAME and "|" not in name else ""
+    return name if 0 < len(name) <= _MAX_NAME_CHARACTERS and "|" not in name else ""
 
 
 def _read_references(
     tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
 ) -> Iterator[tuple[int, TagReference]]:
     """Yield the references in a match, each with the offset of its name."""
-    named: ReferenceKind = kind  # type: ignore[assignment]
+    reference_kind: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
     receiver = _get_receiver_name(_get_end_of_text(tree, receivers[-1])) if receivers else ""
     for name_node in captures.get("name", ()):
         name = (
             _get_end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
         )
-        if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
+        if 0 < len(name) <= _MAX_NAME_CHARACTERS and not any(
+            character in name for character in "|\n "
+        ):
             line = name_node.start_point.row + 1
-            yield tree.start(name_node), TagReference(named, name, line, receiver)
-    if named == "import" and not captures.get("name"):
+            yield tree.start(name_node), TagReference(reference_kind, name, line, receiver)
+    if reference_kind == "import" and not captures.get("name"):
         start = tree.start(node)
-        written = tree.text[start : min(tree.end(node), start + _LONGEST_IMPORT)]
-        for found in re.finditer(r"[\w-]*\w", written):
-            if len(found[0]) > 1 and found[0] not in _IMPORT_WORDS:
-                line = node.start_point.row + 1 + written.count("\n", 0, found.start())
-                yield start + found.start(), TagReference(named, found[0], line)
+        import_text = tree.text[start : min(tree.end(node), start + _MAX_IMPORT_CHARACTERS)]
+        for match in re.finditer(r"[\w-]*\w", import_text):
+            if len(match[0]) > 1 and match[0] not in _IMPORT_WORDS:
+                line = node.start_point.row + 1 + import_text.count("\n", 0, match.start())
+                yield start + match.start(), TagReference(reference_kind, match[0], line)
 
 
 def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLanguage) -> TagSupertype:
-    named: SupertypeKind = kind  # type: ignore[assignment]
+    supertype_kind: SupertypeKind = kind  # type: ignore[assignment]
     start, end = tree.start(node), tree.end(node)
-    written = _TYPE_ARGUMENTS.split(tree.text[start : min(end, start + _LONGEST_RECEIVER)])[0]
-    return TagSupertype(named, _normalize_name(written, language), start, end)
+    written = _TYPE_ARGUMENTS.split(tree.text[start : min(end, start + _MAX_RECEIVER_CHARACTERS)])[
+        0
+    ]
+    return TagSupertype(supertype_kind, _normalize_name(written, language), start, end)
 
 
 def _get_end_of_text(tree: SyntaxTree, node: Node) -> str:
@@ -483,29 +490,29 @@ def _get_end_of_text(tree: SyntaxTree, node: Node) -> str:
     Reading the whole text of each nested node would take quadratic time.
     """
     end = tree.end(node)
-    return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
+    return tree.text[max(tree.start(node), end - _MAX_RECEIVER_CHARACTERS) : end]
 
 
-def _get_receiver_name(written: str) -> str:
+def _get_receiver_name(receiver: str) -> str:
     """Return the last name in an expression: `AccessTokens` for `store.AccessTokens()`."""
-    plain = written
+    plain = receiver
     for _ in range(5):
         shorter = _BRACKETS.sub("", plain)
         if shorter == plain:
             break
         plain = shorter
     plain = _INSTANCE_CALL.sub("", plain)
-    found = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
-    if found is None:
+    match = _LAST_NAME.search(plain) or _LAST_NAME.search(receiver)
+    if match is None:
         return ""
-    return "self" if found[1] in _SELF else found[1][:_LONGEST_NAME]
+    return "self" if match[1] in _SELF else match[1][:_MAX_NAME_CHARACTERS]
 
 
 def _add_references(
-    used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
+    used: dict[int, tuple[int, TagReference]], references: Iterable[tuple[int, TagReference]]
 ) -> None:
     """Add references; of two references at the same offset, keep the more precise one."""
-    for at, reference in found:
+    for at, reference in references:
         rank = _RANKS[reference.kind]
         known = used.get(at)
         if known is None or (rank, not reference.receiver) < (known[0], not known[1].receiver):
@@ -513,10 +520,10 @@ def _add_references(
 
 
 def _drop_definition_names(
-    used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
+    used: Mapping[int, tuple[int, TagReference]], name_spans: Sequence[tuple[int, int]]
 ) -> Iterator[TagReference]:
     """Yield, in order, the references that are not part of a definition's name."""
-    names = iter(named)
+    names = iter(name_spans)
     current = next(names, None)
     for at in sorted(used):
         while current is not None and current[1] <= at:
@@ -539,11 +546,18 @@ class _EnclosingDefinitions(NamedTuple):
     in_type: bool = False
 
 
-def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefinition, ...]:
+def _qualify_definitions(definitions: Iterable[_FoundDefinition]) -> tuple[TagDefinition, ...]:
     """Return definitions with their names qualified by the definitions around them."""
-    made: list[TagDefinition] = []
+    qualified_definitions: list[TagDefinition] = []
     above: list[_EnclosingDefinitions] = []
-    for definition in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
+    for definition in sorted(
+        definitions,
+        key=lambda found_definition: (
+            found_definition.start,
+            -found_definition.end,
+            found_definition.name_start,
+        ),
+    ):
         while above and above[-1].end <= definition.start:
             above.pop()
         around = above[-1] if above else _EnclosingDefinitions(0)
@@ -553,7 +567,9 @@ def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefiniti
         above.append(
             _EnclosingDefinitions(
                 min(definition.end, around.end) if above else definition.end,
-                name[:_LONGEST_QUALIFIER] if definition.kind in _CONTAINERS else around.qualifier,
+                name[:_MAX_QUALIFIER_CHARACTERS]
+                if definition.kind in _CONTAINERS
+                else around.qualifier,
                 around.is_local or definition.kind in _BODIES,
                 around.in_type or definition.kind in {"class", "scope"},
             )
@@ -563,5 +579,5 @@ def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefiniti
         kind: DefinitionKind = definition.kind  # type: ignore[assignment]
         if kind == "function" and (around.in_type or "::" in definition.name):
             kind = "method"
-        made.append(TagDefinition(kind, name, *definition[:4], around.is_local))
-    return tuple(made)
+        qualified_definitions.append(TagDefinition(kind, name, *definition[:4], around.is_local))
+    return tuple(qualified_definitions)

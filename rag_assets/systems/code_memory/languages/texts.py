@@ -98,12 +98,12 @@ def _find_headings(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield offset, level and title of each heading."""
     before, previous, after = 0, "", -1
     for at, line in _iter_lines_outside_code(text):
-        found, under = _HEADING.match(line), _UNDERLINE.match(line)
-        if found is not None:
-            yield at, len(found["marks"]), found["title"].strip().rstrip("#").strip()
+        heading, under = _HEADING.match(line), _UNDERLINE.match(line)
+        if heading is not None:
+            yield at, len(heading["marks"]), heading["title"].strip().rstrip("#").strip()
         elif under is not None and previous.strip() and after == at:
             yield before, 1 if under["mark"][0] == "=" else 2, previous.strip()
-        plain = found is None and under is None and not line.startswith((" ", "-", ">", "|"))
+        plain = heading is None and under is None and not line.startswith((" ", "-", ">", "|"))
         before, previous, after = at, line if plain else "", at + len(line)
 
 
@@ -139,8 +139,8 @@ def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
     keys = {entry.path[0]: entry.value for entry in entries if len(entry.path) == 1 and entry.value}
     globs = [part.strip() for part in (keys.get("globs") or keys.get("paths") or "").split(",")]
     globs = [glob.strip("\"'") for glob in globs]
-    listed = {("globs", ITEM), ("paths", ITEM)}
-    globs += [entry.value for entry in entries if entry.value and entry.path in listed]
+    list_paths = {("globs", ITEM), ("paths", ITEM)}
+    globs += [entry.value for entry in entries if entry.value and entry.path in list_paths]
     always = (keys.get("alwaysApply") or "").lower() == "true"
     values = {"globs": [glob for glob in globs if glob], "always": always}
     if any(values.values()):
@@ -150,22 +150,22 @@ def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
 def _iter_mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     starts = [section.start for section in sections]
     for at, line in _iter_lines_outside_code(text):
-        for found in _SPAN.finditer(line):
-            if (fields := _classify_name(found)) is not None:
+        for match in _SPAN.finditer(line):
+            if (fields := _classify_name(match)) is not None:
                 index = bisect_right(starts, at) - 1
                 symbol = sections[index].symbol if index >= 0 else ""
                 values = {"name": fields[0], "what": fields[1]}
-                yield Fact("mentions", at + found.start(), at + found.end(), symbol, values)
+                yield Fact("mentions", at + match.start(), at + match.end(), symbol, values)
 
 
-def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
+def _classify_name(match: re.Match[str]) -> tuple[str, str] | None:
     """Return a name in a code span or link, and its kind (`what`); else None."""
-    link = found["link"]
+    link = match["link"]
     if link is not None:
         path = link.partition("#")[0]
         is_external = "://" in path or path.startswith(("mailto:", "//"))
         return None if is_external or not path else (path, "path")
-    code = found["code"].strip()
+    code = match["code"].strip()
     for pattern, what in (
         (_QUALIFIED, "symbol"),
         (_ROUTE, "route"),

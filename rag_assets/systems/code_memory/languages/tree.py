@@ -27,14 +27,14 @@ Node: TypeAlias = "tree_sitter.Node"
 _PARSE_SECONDS: Final = 10.0
 """Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
 
-_SLICE: Final = 1 << 8
+_SLICE_BYTES: Final = 1 << 8
 """Number of bytes that a parser reads at once.
 
 tree-sitter 0.26 never releases the slices that it gets, and reads them again while it recovers from
 errors: a million slices of 4 KiB for 50 KiB of damaged Lua. So slices are short, and each is made
 once.
 """
-_LINE: Final = 200
+_MAX_SHORT_TEXT_CHARACTERS: Final = 200
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
@@ -105,7 +105,7 @@ class SyntaxTree:
 
     def get_short_text(self, node: Node | None) -> str:
         """Return the first 200 characters of a node in one line; "" for None."""
-        return " ".join(self.get_node_text(node)[:_LINE].split())
+        return " ".join(self.get_node_text(node)[:_MAX_SHORT_TEXT_CHARACTERS].split())
 
     def build_fact(
         self,
@@ -127,40 +127,40 @@ class SyntaxTree:
             types: the types of the grammar's nodes.
             within: a node to search, itself included; None for the whole tree.
         """
-        found: list[tuple[int, Node]] = []
+        placed: list[tuple[int, Node]] = []
         for type_ in types & self._nodes_by_type.keys():
             alike = self._nodes_by_type[type_]
             if within is None:
-                found += zip(alike.positions, alike.nodes, strict=True)
+                placed += zip(alike.positions, alike.nodes, strict=True)
                 continue
             first = bisect_left(alike.starts, within.start_byte)
             last = bisect_left(alike.starts, within.end_byte, first)
             end = within.end_byte
-            found += (
+            placed += (
                 (position, node)
                 for position, node in zip(
                     alike.positions[first:last], alike.nodes[first:last], strict=True
                 )
                 if node.end_byte <= end
             )
-        found.sort(key=itemgetter(0))
-        return [node for _, node in found]
+        placed.sort(key=itemgetter(0))
+        return [node for _, node in placed]
 
     @cached_property
     def _nodes_by_type(self) -> dict[str, _NodesOfType]:
         """Return the named nodes by type; cached because walking the tree is slow."""
-        found: dict[str, _NodesOfType] = {}
-        todo = [self.root]
+        by_type: dict[str, _NodesOfType] = {}
+        pending = [self.root]
         position = 0
-        while todo:
-            node = todo.pop()
-            alike = found.get(node.type) or found.setdefault(node.type, _NodesOfType())
+        while pending:
+            node = pending.pop()
+            alike = by_type.get(node.type) or by_type.setdefault(node.type, _NodesOfType())
             alike.positions.append(position)
             alike.starts.append(node.start_byte)
             alike.nodes.append(node)
             position += 1
-            todo.extend(reversed(node.named_children))
-        return found
+            pending.extend(reversed(node.named_children))
+        return by_type
 
 
 @lru_cache(maxsize=2)
@@ -175,12 +175,12 @@ def get_syntax_tree(text: str, module: str, function: str = "language") -> Synta
 
 def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
     """Yield a node and all nodes within it, in order, but no children of nodes of types `into`."""
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         yield at
         if into is None or at is node or at.type not in into:
-            todo.extend(reversed(at.children))
+            pending.extend(reversed(at.children))
 
 
 def is_comment(node: Node) -> bool:
@@ -220,7 +220,7 @@ def _parse_within_limit(
 
     def read(at: int, _: object) -> bytes:
         if (part := slices.get(at)) is None:
-            part = slices[at] = data[at : at + _SLICE]
+            part = slices[at] = data[at : at + _SLICE_BYTES]
         return part
 
     try:

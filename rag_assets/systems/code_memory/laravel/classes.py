@@ -10,7 +10,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
-_ABOVE = {"uses_trait": 0, "extends": 1}
+_INHERITING_KINDS = {"uses_trait": 0, "extends": 1}
 """Kinds of facts that add methods to a class, by precedence: traits come before parents."""
 
 
@@ -33,8 +33,10 @@ class Inheritance:
                     self._spelled.setdefault(key, fact.symbol)
                 elif fact.kind == "calls" and "::" in str(fact.values["name"]):
                     self._calls[fact.symbol].append(fact)
-                elif fact.kind in _ABOVE:
-                    above[fact.symbol].append((_ABOVE[fact.kind], str(fact.values["name"])))
+                elif fact.kind in _INHERITING_KINDS:
+                    above[fact.symbol].append(
+                        (_INHERITING_KINDS[fact.kind], str(fact.values["name"]))
+                    )
         self._above = {name: [parent for _, parent in sorted(of)] for name, of in above.items()}
 
     def iter_inherited_calls(self, method: str) -> Iterator[tuple[str, Fact]]:
@@ -68,14 +70,14 @@ class Inheritance:
 
         Ancestors may form a circle, and may come from packages.
         """
-        seen, todo = {owner}, [owner]
-        while todo:
-            name = todo.pop()
+        seen, pending = {owner}, [owner]
+        while pending:
+            name = pending.pop()
             yield name
             above = dict.fromkeys(self._above.get(name, ()))
             following = [ancestor for ancestor in above if ancestor not in seen]
             seen.update(following)
-            todo += reversed(following)
+            pending += reversed(following)
 
     def find_method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a class's method; None if no class in the repository has it."""
@@ -101,7 +103,7 @@ _BASES: Mapping[str, SourceType] = {
     f"{_ILLUMINATE}Http\\Resources\\Json\\ResourceCollection": "resource",
     f"{_ILLUMINATE}Database\\Migrations\\Migration": "migration",
 }
-_OTHERS = (
+_UNTYPED_ANCESTORS = (
     f"{_ILLUMINATE}Mail\\Mailable",
     f"{_ILLUMINATE}Notifications\\Notification",
     f"{_ILLUMINATE}Console\\Command",
@@ -114,8 +116,8 @@ _OTHERS = (
 """Ancestors of classes that get no separate source type, even if their path or use suggests
 one."""
 
-_QUEUED = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"
-_PLACES: tuple[tuple[str, SourceType], ...] = (
+_QUEUE_INTERFACE = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"
+_TYPES_BY_PATH: tuple[tuple[str, SourceType], ...] = (
     ("Http/Controllers/", "controller"),
     ("Http/Middleware/", "middleware"),
     ("Http/Requests/", "request"),
@@ -126,8 +128,8 @@ _PLACES: tuple[tuple[str, SourceType], ...] = (
     ("Jobs/", "job"),
     ("Services/", "service"),
 )
-_NEVER_JOBS = frozenset({"listener", "controller", "policy", "middleware"})
-_BY_USE: tuple[tuple[str, str, SourceType], ...] = (
+_TYPES_WITH_HANDLE = frozenset({"listener", "controller", "policy", "middleware"})
+_TYPES_BY_USE: tuple[tuple[str, str, SourceType], ...] = (
     ("listens_to", "listener", "listener"),
     ("listens_to", "event", "event"),
     ("policy_of", "policy", "policy"),
@@ -138,9 +140,9 @@ _BY_USE: tuple[tuple[str, str, SourceType], ...] = (
 
 _TRAIT = "trait"
 _ROLES = frozenset({"class", "interface", _TRAIT})
-_HANDLES = "::handle"
+_HANDLE_SUFFIX = "::handle"
 _DECIDING = frozenset(
-    {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
+    {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _TYPES_BY_USE)}
 )
 """Kinds of facts that are read besides declarations."""
 READ_KINDS = _DECIDING | {"declares"}
@@ -149,11 +151,18 @@ READ_KINDS = _DECIDING | {"declares"}
 
 @dataclass(slots=True)
 class _Class:
+    """A class as its file states it.
+
+    Attributes:
+        above: names of its parents, interfaces and traits.
+        has_handle: whether it has a method `handle`.
+    """
+
     path: str
     symbol: str
     role: str
     above: list[str] = field(default_factory=list)
-    handles: bool = False
+    has_handle: bool = False
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
@@ -170,7 +179,7 @@ def select_read_facts(facts: Sequence[Fact]) -> list[object]:
 def is_read_fact(fact: Fact) -> bool:
     """Return whether find_source_types reads a fact."""
     if fact.kind == "declares":
-        return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
+        return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLE_SUFFIX)
     return fact.kind in _DECIDING
 
 
@@ -182,7 +191,7 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
     """
     facts = [fact for file in files for fact in file.facts if fact.kind in _DECIDING]
     used: dict[str, SourceType] = {}
-    for kind, value, source_type in _BY_USE:
+    for kind, value, source_type in _TYPES_BY_USE:
         for fact in facts:
             if fact.kind == kind and fact.values.get(value):
                 used.setdefault(str(fact.values[value]), source_type)
@@ -197,19 +206,21 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
     types: dict[tuple[str, str], SourceType] = {}
     type_: SourceType | None
     for name, class_ in classes.items():
-        path_type = next((kind for part, kind in _PLACES if f"/{part}" in f"/{class_.path}"), None)
+        path_type = next(
+            (kind for part, kind in _TYPES_BY_PATH if f"/{part}" in f"/{class_.path}"), None
+        )
         if class_.role == _TRAIT:
             # Routes may run methods of traits next to controllers; other traits have no type.
             type_ = path_type if path_type == "controller" else None
         else:
             above = set(_iter_ancestors(name, classes))
             type_ = next((_BASES[base] for base in _BASES if base in above), used.get(name))
-            if type_ is None and not any(base.startswith(_OTHERS) for base in above):
-                is_job = _QUEUED in above and path_type not in _NEVER_JOBS
+            if type_ is None and not any(base.startswith(_UNTYPED_ANCESTORS) for base in above):
+                is_job = _QUEUE_INTERFACE in above and path_type not in _TYPES_WITH_HANDLE
                 type_ = "job" if is_job else path_type
                 if type_ is None and name in dispatched:
                     # A job has a method `handle`; an event only carries data.
-                    type_ = "job" if class_.handles else "event"
+                    type_ = "job" if class_.has_handle else "event"
                 elif type_ is None and name in bound and class_.role == "class":
                     type_ = "service"
         if type_ is not None:
@@ -230,18 +241,18 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
             if class_ is not None and fact.kind in {"extends", "implements"}:
                 class_.above.append(str(fact.values["name"]))
             elif class_ is not None and fact.kind == "declares":
-                class_.handles |= fact.symbol.endswith(_HANDLES)
+                class_.has_handle |= fact.symbol.endswith(_HANDLE_SUFFIX)
         for name, class_ in own.items():
             classes.setdefault(f"{file.path} {name}" if "@" in name else name, class_)
     return classes
 
 
 def _iter_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
-    seen, todo = {name}, [name]
-    while todo:
-        class_ = classes.get(todo.pop())
+    seen, pending = {name}, [name]
+    while pending:
+        class_ = classes.get(pending.pop())
         for above in class_.above if class_ is not None else ():
             if above not in seen:
                 seen.add(above)
                 yield above
-                todo.append(above)
+                pending.append(above)

@@ -12,14 +12,14 @@ from typing import Any
 _COUNTABLE_END = re.compile(r"[A-Za-z0-9\u0080-\uffff]\n?\Z")
 _BEFORE_CAPITAL = re.compile(r"([^\n])(?=[A-Z])")
 _SPACES = re.compile(r"\s+")
-_LONGEST = 256
+_MAX_WORD_CHARACTERS = 256
 
 
 @lru_cache(maxsize=8192)
 def plural(word: str) -> str:
     """Return the plural of an English noun as `Str::plural` does; long words stay as they are."""
     if (
-        len(word) > _LONGEST
+        len(word) > _MAX_WORD_CHARACTERS
         or word.lower() in _load_rules()["uncountable"]
         or not _COUNTABLE_END.search(word)
     ):
@@ -30,7 +30,7 @@ def plural(word: str) -> str:
 @lru_cache(maxsize=8192)
 def singular(word: str) -> str:
     """Return the singular of an English noun as `Str::singular` does."""
-    if len(word) > _LONGEST or not word:
+    if len(word) > _MAX_WORD_CHARACTERS or not word:
         return word
     return _match_case(_inflect(word, "singular"), word)
 

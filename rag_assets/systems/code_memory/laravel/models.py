@@ -238,12 +238,12 @@ class _ModelClasses:
         """Return the classes and traits whose members a class inherits, nearest first."""
         holders: list[str] = []
         for holder in self.list_ancestors(name):
-            todo = [holder]
-            while todo:
-                current = todo.pop(0)
+            pending = [holder]
+            while pending:
+                current = pending.pop(0)
                 if current in self.classes and current not in holders:
                     holders.append(current)
-                    todo += self.classes[current].fact.values["traits"]
+                    pending += self.classes[current].fact.values["traits"]
         return holders
 
     def _list_relations(self, name: str) -> tuple[EloquentRelation, ...]:

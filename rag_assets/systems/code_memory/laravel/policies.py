@@ -14,8 +14,13 @@ from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.source import OR, ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.php.types import NAMED
+from rag_assets.systems.code_memory.languages.php.source import (
+    UNION_SEPARATOR,
+    ClassLike,
+    Method,
+    PhpSource,
+)
+from rag_assets.systems.code_memory.languages.php.types import CLASS_NAME_NODES
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, Value, list_arguments
 from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
@@ -47,7 +52,7 @@ SUBJECT: Final = "subject"
 CONSTANT: Final = "constant"
 """Key of a fact value: the constant in another class that holds the ability."""
 
-_OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
+_RESOURCE_GATE_ABILITIES: Final = ("viewAny", "view", "create", "update", "delete")
 """Abilities that `Gate::resource` defines."""
 
 _PAIR: Final = 2
@@ -66,17 +71,17 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     # The first argument of `authorizeForUser` is the user whose abilities are checked.
     skipped = int(call.name.lower() == "authorizeforuser")
     first, second = call.get_argument(skipped), call.get_argument(skipped + 1)
-    stated = source.read_value(first)
+    first_value = source.read_value(first)
     is_subject = first is not None and first.type == "variable_name"
-    is_class = isinstance(stated, str) and "\\" in stated
+    is_class = isinstance(first_value, str) and "\\" in first_value
     is_only_subject = second is None and (is_subject or is_class)
-    subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
+    subject, first_value = (first, "") if is_only_subject else (_get_subject(second), first_value)
     subject_value = source.read_value(subject)
     model = subject_value if isinstance(subject_value, str) else ""
     variable = source.tree.get_node_text(subject)
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
-    for ability in stated if isinstance(stated, list) else [stated]:
+    for ability in first_value if isinstance(first_value, list) else [first_value]:
         if isinstance(ability, str):
             values: dict[str, Any] = {"ability": ability, "model": model}
             if variable.startswith("$"):
@@ -89,7 +94,7 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     if node is None or node.type != "class_constant_access_expression":
         return ""
     scope, name = node.named_children[0], node.named_children[-1]
-    if isinstance(source.read_value(node), str) or scope.type not in NAMED:
+    if isinstance(source.read_value(node), str) or scope.type not in CLASS_NAME_NODES:
         return ""
     owner = source.resolve_class_name(source.tree.get_node_text(scope), node)
     return f"{owner}::{source.tree.get_node_text(name)}"
@@ -121,7 +126,11 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
         yield "defines_ability", {"ability": name, "answers": _find_deciding_method(action)}
     elif isinstance(action, str):
         stated = source.read_value(call.get_argument(2))
-        methods = stated if isinstance(stated, dict) else {name: name for name in _OF_GATES}
+        methods = (
+            stated
+            if isinstance(stated, dict)
+            else {name: name for name in _RESOURCE_GATE_ABILITIES}
+        )
         for ability, method in methods.items():
             if isinstance(method, str):
                 answers = f"{action}::{method}"
@@ -143,10 +152,10 @@ def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Value
 
     Args:
         values: values of a fact that `read_checks` has yielded.
-        types: classes by variable; several classes of a variable are joined by OR.
+        types: classes by variable; several classes of a variable are joined by UNION_SEPARATOR.
     """
     model = values["model"] or types.get(values[VARIABLE], "")
-    for class_name in model.split(OR):
+    for class_name in model.split(UNION_SEPARATOR):
         check = {"ability": values["ability"], "model": class_name}
         if any(check.values()):
             yield check
@@ -219,18 +228,18 @@ class Policies:
 
 
 _MIDDLEWARE: Final = "Illuminate\\Routing\\Controllers\\Middleware"
-_NAMING: Final = frozenset(
+_NAMING_METHODS: Final = frozenset(
     {"aliasmiddleware", "middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
 )
 """Methods of the router, in lower case, that name middleware."""
 
-_CONFIGURING: Final = frozenset({"group", "appendtogroup", "prependtogroup"})
+_CONFIGURING_METHODS: Final = frozenset({"group", "appendtogroup", "prependtogroup"})
 _GROUPS: Final = frozenset({"web", "api"})
 _CONFIGURATION: Final = "$middleware"
 """Variable of Laravel 11 and later in which applications configure their middleware."""
 
-_WITHOUT_KERNEL: Final = 11
-_STATING: Final = frozenset({"member_call_expression"})
+_FIRST_VERSION_WITHOUT_KERNEL: Final = 11
+_MEMBER_CALL_NODES: Final = frozenset({"member_call_expression"})
 _RETURNS: Final = frozenset({"return_statement"})
 _LISTS: Final = frozenset({"array_element_initializer"})
 
@@ -273,7 +282,9 @@ def _find_guarded_methods(
 def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield the middleware that a constructor adds: `$this->middleware('auth')->only('store')`."""
     read_nodes: set[int] = set()
-    for node in source.tree.find_nodes(_STATING, method.body) if method.body is not None else ():
+    for node in (
+        source.tree.find_nodes(_MEMBER_CALL_NODES, method.body) if method.body is not None else ()
+    ):
         chain = None if node.id in read_nodes else source.parse_chain(node)
         if chain is None:
             continue
@@ -322,8 +333,8 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
 def list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the strings in an expression: a string or a list; computed strings are left out."""
     value = source.read_value(node) if node is not None else None
-    listed = value if isinstance(value, list) else [value]
-    return [item for item in listed if isinstance(item, str)]
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, str)]
 
 
 def read_kernel(value: object) -> Iterator[_Statement]:
@@ -353,7 +364,7 @@ def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Stateme
     elif on_configuration and name in _GROUPS:
         alias = name
         added = [call.get_argument(at, kind) for at, kind in enumerate(("append", "prepend"))]
-    elif name in _NAMING or (on_configuration and name in _CONFIGURING):
+    elif name in _NAMING_METHODS or (on_configuration and name in _CONFIGURING_METHODS):
         alias, added = source.read_value(call.get_argument(0)), [call.get_argument(1)]
     if isinstance(alias, str):
         for node in added:
@@ -374,7 +385,7 @@ def resolve_middleware(
         version: major version of Laravel; since version 11, Laravel defines default names.
     """
     defaults: Mapping[str, list[str]] = {}
-    if version is not None and version >= _WITHOUT_KERNEL:
+    if version is not None and version >= _FIRST_VERSION_WITHOUT_KERNEL:
         text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
         defaults = tomllib.loads(text)["names"]
     entries = {name: list(defaults[name]) for name in _GROUPS & defaults.keys()}
@@ -388,13 +399,13 @@ def resolve_middleware(
 
 
 def _iter_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    todo, seen = [name], set[str]()
-    while todo:
-        entry = todo.pop()
+    pending, seen = [name], set[str]()
+    while pending:
+        entry = pending.pop()
         if entry in seen:
             continue
         seen.add(entry)
         if "\\" in entry:
             yield entry
         else:
-            todo += reversed(entries.get(entry, ()))
+            pending += reversed(entries.get(entry, ()))

@@ -14,8 +14,13 @@ from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
-from rag_assets.systems.code_memory.languages.php.source import NO_CLASSES, OR
+from rag_assets.systems.code_memory.languages.php.origins import (
+    CALL_STEP,
+    ELEMENT_STEP,
+    SIGNED_IN_USER,
+    STEP_SEPARATOR,
+)
+from rag_assets.systems.code_memory.languages.php.source import BUILT_IN_TYPES, UNION_SEPARATOR
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.models import EloquentModel, EloquentRelation
 from rag_assets.systems.code_memory.laravel.policies import Policies
@@ -53,12 +58,12 @@ def find_result_form(form: Form, name: str) -> Form | None:
     return "query" if form == "query" or is_begun else None
 
 
-_ROUNDS: Final = 6
+_MAX_ROUNDS: Final = 6
 """Maximum number of rounds, which limits chains of functions that return each other's results."""
 
-_MOST_VALUES: Final = 6
+_MAX_VALUES: Final = 6
 _SCOPE: Final = "scope"
-_TO_ONE: Final = frozenset({"belongsTo", "hasOne", "hasOneThrough", "morphOne"})
+_SINGLE_RELATIONS: Final = frozenset({"belongsTo", "hasOne", "hasOneThrough", "morphOne"})
 _AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
 _USUAL_USERS: Final = ("App\\Models\\User", "App\\User")
 
@@ -108,7 +113,7 @@ class Receivers:
                     self._functions.setdefault(fact.symbol, returns)
         self._user = self._find_signed_in_class()
         self._results: Mapping[str, frozenset[Receiver]] = {}
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             results = {name: self._resolve_all(name, listed) for name, listed in origins_of.items()}
             if results == self._results:
                 break
@@ -120,7 +125,7 @@ class Receivers:
 
     def list_classes(self, origins: Iterable[str]) -> list[str]:
         """Return the classes of the objects that origins lead to, except the signed-in user."""
-        others = (origin for origin in origins if origin != SIGNED_IN)
+        others = (origin for origin in origins if origin != SIGNED_IN_USER)
         values = [value for other in others for value in self._follow(other, "")[0]]
         return sorted({value.owner for value in values if value.form == "one"})
 
@@ -136,7 +141,7 @@ class Receivers:
         return _limit_values(frozenset().union(*value_sets)) if all(value_sets) else frozenset()
 
     def _follow(self, origin: str, own: str) -> tuple[frozenset[Receiver], list[CalledMethod]]:
-        start, *steps = origin.split(THEN)
+        start, *steps = origin.split(STEP_SEPARATOR)
         methods: list[CalledMethod] = []
         values = self._list_start_values(start, own, methods)
         for step in steps:
@@ -152,13 +157,13 @@ class Receivers:
     def _list_start_values(
         self, start: str, own: str, methods: list[CalledMethod]
     ) -> frozenset[Receiver]:
-        if start == SIGNED_IN:
+        if start == SIGNED_IN_USER:
             return frozenset({Receiver(self._user, is_aside=True)} if self._user else ())
         owner, separator, method = start.partition("::")
         if separator:
             return self._list_values_after_step(Receiver(owner), method, own, methods)
-        if start.endswith(CALLED):
-            name = start.removesuffix(CALLED)
+        if start.endswith(CALL_STEP):
+            name = start.removesuffix(CALL_STEP)
             returns = self._functions.get(name)
             if returns is None:
                 return frozenset()
@@ -170,11 +175,11 @@ class Receivers:
         self, receiver: Receiver, step: str, own: str, methods: list[CalledMethod]
     ) -> frozenset[Receiver]:
         """Return the values after a step of an origin; append the called method to `methods`."""
-        if step == ELEMENT:
+        if step == ELEMENT_STEP:
             return frozenset({replace(receiver, form="one")} if receiver.form != "one" else ())
-        if not step.endswith(CALLED):
+        if not step.endswith(CALL_STEP):
             return self._list_values_of_property(receiver, step)
-        name = step.removesuffix(CALLED)
+        name = step.removesuffix(CALL_STEP)
         if receiver.form != "many":
             is_one = receiver.form == "one"
             method = self._inheritance.find_method(receiver.owner, name) if is_one else None
@@ -196,7 +201,7 @@ class Receivers:
         relation = self._find_relation(receiver, name)
         if relation is None or receiver.form != "one":
             return frozenset()
-        form: Form = "one" if relation.kind in _TO_ONE else "many"
+        form: Form = "one" if relation.kind in _SINGLE_RELATIONS else "many"
         return frozenset({Receiver(relation.related, form, is_aside=True)})
 
     def _list_results(self, receiver: Receiver, name: str, method: Fact) -> frozenset[Receiver]:
@@ -237,7 +242,7 @@ def _list_declared_values(returns: str, receiver: Receiver) -> frozenset[Receive
     """Return objects of the classes in a return type, except classes of the framework."""
     if returns in {"self", "static"}:
         return frozenset({Receiver(receiver.owner)})
-    names = (name for name in returns.split(OR) if name and name not in NO_CLASSES)
+    names = (name for name in returns.split(UNION_SEPARATOR) if name and name not in BUILT_IN_TYPES)
     return frozenset(Receiver(name) for name in names if not name.startswith("Illuminate\\"))
 
 
@@ -246,10 +251,10 @@ def _mark_aside(values: frozenset[Receiver]) -> frozenset[Receiver]:
 
 
 def _limit_values(values: frozenset[Receiver]) -> frozenset[Receiver]:
-    return values if len(values) <= _MOST_VALUES else frozenset()
+    return values if len(values) <= _MAX_VALUES else frozenset()
 
 
-_MOST_METHODS: Final = 60
+_MAX_METHODS: Final = 60
 """Maximum number of own methods, called directly or indirectly, that are read for an action."""
 
 _READ_KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
@@ -301,15 +306,15 @@ class FollowedStatements:
         """Return an action and the methods of its class that it calls, directly or indirectly."""
         owner = action.rpartition("::")[0]
         ancestors = {*self._inheritance.iter_ancestors(owner)}
-        methods, todo = {action: None}, [action]
-        while todo and len(methods) < _MOST_METHODS:
-            for call in self._inheritance.iter_called_methods(todo.pop()):
+        methods, pending = {action: None}, [action]
+        while pending and len(methods) < _MAX_METHODS:
+            for call in self._inheritance.iter_called_methods(pending.pop()):
                 call_owner, _, name = call.rpartition("::")
                 is_own = call_owner in ancestors
                 method = self._inheritance.find_method(owner, name) if is_own else None
                 if method is not None and method.symbol not in methods:
                     methods[method.symbol] = None
-                    todo.append(method.symbol)
+                    pending.append(method.symbol)
         return [*methods]
 
     def _iter_relations_of_method(self, method: str) -> Iterator[InferredRelation]:

@@ -34,14 +34,14 @@ _PRIVATE: Final = re.compile(
 _PUBLIC_NAMES: Final = re.compile(r"_(?:TABLE|COLUMN|CONNECTION|DRIVER)$")
 """Matches environment variables that hold no secret, whatever the rest of their name suggests."""
 
-_OF_ROUTES_AND_TABLES: Final = re.compile(
+_RELEVANT_KEYS: Final = re.compile(
     r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host"
     r"|table|column|foreign_key|morph_key|pivot_key|driver|connection|^default$",
     re.I,
 )
-_LONGEST: Final = 200
-_MOST: Final = 500
-_DEEPEST: Final = 6
+_MAX_VALUE_CHARACTERS: Final = 200
+_MAX_SETTINGS: Final = 500
+_MAX_DEPTH: Final = 6
 _NONE: Final = object()
 
 
@@ -58,7 +58,9 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     array = None if returned is None else get_first_child(returned)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
-    leaves = dict(islice(_iter_leaves(source, array, reads_env="env(" in source.text), _MOST))
+    leaves = dict(
+        islice(_iter_leaves(source, array, reads_env="env(" in source.text), _MAX_SETTINGS)
+    )
     known = {name: value for name, value in leaves.items() if value is not _NONE}
     untold = [name for name in leaves if name not in known]
     if providers := _read_providers(source, array):
@@ -69,9 +71,9 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
 
 
 def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator[tuple[str, Any]]:
-    todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
-    while todo:
-        prefix, array_at, depth = todo.popleft()
+    pending: deque[tuple[str, Node, int]] = deque([("", array, 0)])
+    while pending:
+        prefix, array_at, depth = pending.popleft()
         for key, value in iter_elements(array_at):
             name = source.read_value(key) if key is not None else None
             if not isinstance(name, str):
@@ -81,13 +83,13 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
                 continue
             is_array = value.type == "array_creation_expression"
             if is_array and any(inner is not None for inner, _ in iter_elements(value)):
-                if depth < _DEEPEST:
-                    todo.append((f"{prefix}{name}.", value, depth + 1))
+                if depth < _MAX_DEPTH:
+                    pending.append((f"{prefix}{name}.", value, depth + 1))
                 continue
             is_class = value.type == "class_constant_access_expression" and (
                 source.tree.get_node_text(value).endswith("::class")
             )
-            of_routes_or_tables = _OF_ROUTES_AND_TABLES.search(prefix + name) is not None
+            of_routes_or_tables = _RELEVANT_KEYS.search(prefix + name) is not None
             may_matter = of_routes_or_tables or value.type == "boolean" or is_class
             leaf = _read_value(source, value) if reads_env or may_matter else _NONE
             is_sentence = isinstance(leaf, str) and " " in leaf.strip()
@@ -95,7 +97,7 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
 
 
 def _read_value(source: PhpSource, node: Node) -> Any:
-    if node.end_byte - node.start_byte > _LONGEST:
+    if node.end_byte - node.start_byte > _MAX_VALUE_CHARACTERS:
         return _NONE
     default = _read_env_default(source, node)
     if default is not _NONE:

@@ -86,11 +86,13 @@ class _Enclosing:
     """A finder of the definitions around nodes; nodes must be queried in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
-        named = [(class_.node, class_.name) for class_ in source.classes]
+        named_nodes = [(class_.node, class_.name) for class_ in source.classes]
         for class_ in source.classes:
-            named += [(method.node, f"{class_.name}::{method.name}") for method in class_.methods]
-        named += [(function.node, name) for name, function in source.functions]
-        spans = [(node.start_byte, node.end_byte, name) for node, name in named]
+            named_nodes += [
+                (method.node, f"{class_.name}::{method.name}") for method in class_.methods
+            ]
+        named_nodes += [(function.node, name) for name, function in source.functions]
+        spans = [(node.start_byte, node.end_byte, name) for node, name in named_nodes]
         self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
         self._open: list[tuple[int, str]] = []
 
@@ -106,7 +108,7 @@ class _Enclosing:
 
 _FACADES: Final = "Illuminate\\Support\\Facades\\"
 _DISPATCHES: Final = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
-_OF_CLASS: Final = _DISPATCHES | {"dispatchif", "dispatchunless"}
+_CLASS_DISPATCHES: Final = _DISPATCHES | {"dispatchif", "dispatchunless"}
 _BINDS: Final = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
 _KERNEL: Final = frozenset(
     {"middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases"}
@@ -137,7 +139,9 @@ def iter_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     for chain in _find_chains(source):
         symbol = names.find_definition(chain.node)
         for position, call in enumerate(chain.calls):
-            for kind, values in _iter_statements_of_call(source, chain, call, first=position == 0):
+            for kind, values in _iter_statements_of_call(
+                source, chain, call, is_first=position == 0
+            ):
                 statements = [(kind, values)]
                 if SUBJECT in values:
                     types = get_types(symbol)
@@ -191,7 +195,7 @@ def _iter_statements_of_property(source: PhpSource, property_: Property) -> Iter
 
 
 def _iter_statements_of_call(
-    source: PhpSource, chain: Chain, call: Call, *, first: bool
+    source: PhpSource, chain: Chain, call: Call, *, is_first: bool
 ) -> Iterator[_Statement]:
     yield from _iter_query_statements(source, call)
     yield from read_names(source, chain, call)
@@ -199,16 +203,16 @@ def _iter_statements_of_call(
     if chain.static:
         owner = source.resolve_class_name(chain.root, call.node)
         facade = owner.removeprefix(_FACADES)
-        readers = _BY_FACADE if first else _BY_RESULT_OF_FACADE
+        readers = _FACADE_READERS if is_first else _FACADE_RESULT_READERS
         if facade in readers:
             yield from readers[facade].get(name, _read_nothing)(source, call)
-        elif first and name in _OF_CLASS:
+        elif is_first and name in _CLASS_DISPATCHES:
             yield "dispatches", {"name": owner}
-        elif first and name == "observe":
+        elif is_first and name == "observe":
             for observer in list_strings(source, call.get_argument(0)):
                 yield "observes", {"model": owner, "observer": observer}
-    elif not chain.root and first:
-        yield from _BY_FUNCTION.get(name.rpartition("\\")[2], _read_nothing)(source, call)
+    elif not chain.root and is_first:
+        yield from _FUNCTION_READERS.get(name.rpartition("\\")[2], _read_nothing)(source, call)
     else:
         yield from _find_member_reader(name, chain.root)(source, call)
 
@@ -242,13 +246,13 @@ def _iter_policy_statements(source: PhpSource, call: Call) -> Iterator[_Statemen
 
 
 def _iter_dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    todo = [argument.value for argument in call.arguments[:1]]
-    if todo and todo[0].type in _OBJECTS:
-        yield "dispatches_of", {SUBJECT: todo[0]}
-    while todo:
-        node = todo.pop()
+    pending = [argument.value for argument in call.arguments[:1]]
+    if pending and pending[0].type in _OBJECTS:
+        yield "dispatches_of", {SUBJECT: pending[0]}
+    while pending:
+        node = pending.pop()
         if node.type != "object_creation_expression":
-            todo += reversed(node.named_children)
+            pending += reversed(node.named_children)
         # Arguments of a dispatched object's constructor are not dispatched themselves.
         elif name := get_class_of_creation(source, node):
             yield "dispatches", {"name": name}
@@ -284,7 +288,7 @@ def _iter_key_statements(kind: str, source: PhpSource, call: Call) -> Iterator[_
 
 
 _config_statements: Final = partial(_iter_key_statements, "configured_by")
-_BY_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
+_FACADE_READERS: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "Event": {"listen": _iter_listener_statements, "dispatch": _iter_dispatch_statements},
     "Bus": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _iter_dispatch_statements),
     "Queue": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _iter_dispatch_statements),
@@ -300,14 +304,14 @@ _BY_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
     ),
 }
 """Functions that read a call on a facade, by its name in lower case."""
-_BY_RESULT_OF_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
+_FACADE_RESULT_READERS: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "Gate": dict.fromkeys(GATE_CHECKS, read_checks),
     "Auth": dict.fromkeys(CHECKS, read_checks),
     "Request": dict.fromkeys(CHECKS, read_checks),
 }
 """Functions that read later calls of such a chain: `Auth::user()->can()`,
 `Gate::forUser()->allows()`."""
-_BY_FUNCTION: Final[Mapping[str, _Reader]] = {
+_FUNCTION_READERS: Final[Mapping[str, _Reader]] = {
     **dict.fromkeys(("event", "broadcast", *_DISPATCHES), _iter_dispatch_statements),
     "config": _config_statements,
     "env": partial(_iter_key_statements, "reads_env"),

@@ -18,12 +18,12 @@ from rag_assets.systems.code_memory.outlines import format_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node
 from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 
-_MOST_IN_A_COLUMN: Final = 14
-_COLUMN: Final = 270
-_ROW: Final = 56
-_BOX: Final = (220, 42)
-_MARGIN: Final = 10
-_LONGEST_LABEL: Final = 30
+_MAX_COLUMN_BOXES: Final = 14
+_COLUMN_PIXELS: Final = 270
+_ROW_PIXELS: Final = 56
+_BOX_PIXELS: Final = (220, 42)
+_MARGIN_PIXELS: Final = 10
+_MAX_LABEL_CHARACTERS: Final = 30
 
 
 class PictureBox(NamedTuple):
@@ -56,7 +56,7 @@ class PictureLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a walk, with the number of nodes that are left out for lack of room."""
+    """A picture of a walk, with the number of nodes that do not fit into it."""
 
     boxes: tuple[PictureBox, ...]
     lines: tuple[PictureLine, ...]
@@ -73,31 +73,37 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
     distinct = {node.name: node for node in walk.nodes}
     for node in distinct.values():
         columns.setdefault(steps.get(node.name, 0), []).append(node)
-    shown = {step: nodes[:_MOST_IN_A_COLUMN] for step, nodes in columns.items()}
-    tallest = max((len(nodes) for nodes in shown.values()), default=0)
-    lowest = min(shown, default=0)
+    shown_columns = {step: nodes[:_MAX_COLUMN_BOXES] for step, nodes in columns.items()}
+    tallest = max((len(nodes) for nodes in shown_columns.values()), default=0)
+    lowest = min(shown_columns, default=0)
     boxes: dict[str, PictureBox] = {}
-    for step, nodes in shown.items():
-        top = (tallest - len(nodes)) * _ROW // 2 + _MARGIN
+    for step, nodes in shown_columns.items():
+        top = (tallest - len(nodes)) * _ROW_PIXELS // 2 + _MARGIN_PIXELS
         for row, node in enumerate(nodes):
             facts = node.source_type.replace("_", " "), kinds.get(node.name)
             about = " · ".join(filter(None, facts))
             boxes[node.name] = PictureBox(
                 *(node.name, _shorten_name(format_name(node.name)), about),
-                *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
+                *(
+                    (step - lowest) * _COLUMN_PIXELS + _MARGIN_PIXELS,
+                    top + row * _ROW_PIXELS,
+                    *_BOX_PIXELS,
+                ),
                 first=node.name in roots,
             )
     return Picture(
         boxes=tuple(boxes.values()),
         lines=tuple(_draw_lines(walk, boxes)),
-        width=(max(shown, default=0) - lowest) * _COLUMN + _BOX[0] + 2 * _MARGIN,
-        height=max(1, tallest) * _ROW + _MARGIN,
+        width=(max(shown_columns, default=0) - lowest) * _COLUMN_PIXELS
+        + _BOX_PIXELS[0]
+        + 2 * _MARGIN_PIXELS,
+        height=max(1, tallest) * _ROW_PIXELS + _MARGIN_PIXELS,
         left_out=len(distinct) - len(boxes),
     )
 
 
 def _count_steps(walk: WalkResult, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return, by node, the column counted from the roots, and the relation that led to the node.
+    """Return two values by node: its column, counted from the roots, and the relation to reach it.
 
     A node reached against the direction of a relation is one column to the left.
     """
@@ -137,11 +143,13 @@ def _draw_lines(walk: WalkResult, boxes: Mapping[str, PictureBox]) -> Iterator[P
 
 def _shorten_name(name: str) -> str:
     """Return the end of a long name: the end says more than the start."""
-    return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
+    return (
+        name if len(name) <= _MAX_LABEL_CHARACTERS else f"…{name[1 - _MAX_PARAMETER_CHARACTERS :]}"
+    )
 
 
-_LONGEST: Final = 1_000
-_MOST_STEPS: Final = 3
+_MAX_PARAMETER_CHARACTERS: Final = 1_000
+_MAX_STEPS: Final = 3
 _DIRECTIONS: Final[dict[str, Direction]] = {"both": "both", "in": "in", "out": "out"}
 _FILE: Final = "file:"
 _T = TypeVar("_T")
@@ -150,16 +158,16 @@ _T = TypeVar("_T")
 async def show_search(visit: Visit) -> Response:
     """Show the chunks that answer a question, with links, and how they were found."""
     query = _read_parameter(visit, "q", MAX_QUERY + 1)
-    found: SearchAnswer | None = None
+    answer: SearchAnswer | None = None
     problem = ""
     if query.strip():
         try:
             request = SearchRequest.of(query=query, caller=_build_caller(visit))
-            found = await visit.backend.retriever.search(visit.tenant_id, request)
+            answer = await visit.backend.retriever.search(visit.tenant_id, request)
         except InvalidRequest as error:
             problem = str(error)
     return visit.html(
-        "search.html", query=query, found=found, problem=problem, format_name=format_name
+        "search.html", query=query, found=answer, problem=problem, format_name=format_name
     )
 
 
@@ -168,7 +176,7 @@ async def show_name(visit: Visit) -> Response:
     parameter = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
     number = _read_parameter(visit, "depth")
-    depth = min(_MOST_STEPS, max(1, int(number) if re.fullmatch("[0-9]{1,2}", number) else 1))
+    depth = min(_MAX_STEPS, max(1, int(number) if re.fullmatch("[0-9]{1,2}", number) else 1))
     walk = WalkResult()
     if parameter:
         walk = await _walk(visit, parameter, direction=direction, depth=depth)
@@ -178,7 +186,7 @@ async def show_name(visit: Visit) -> Response:
         name=parameter,
         direction=direction,
         depth=depth,
-        steps=range(1, _MOST_STEPS + 1),
+        steps=range(1, _MAX_STEPS + 1),
         walk=walk,
         roots=[node for node in walk.nodes if node.name in roots],
         picture=build_picture(walk, roots),
@@ -193,7 +201,7 @@ async def show_file(visit: Visit) -> Response:
         visit, lambda walker, caller: walker.find_definitions(visit.tenant_id, caller, path=path)
     )
     walk = await _walk(visit, _FILE + path, direction="both", depth=1)
-    definitions.sort(key=lambda one: (one.line_start or 0, one.name))
+    definitions.sort(key=lambda node: (node.line_start or 0, node.name))
     return visit.html(
         "file.html", path=path, definitions=definitions, walk=walk, format_name=format_name
     )
@@ -216,7 +224,7 @@ def _build_caller(visit: Visit) -> Caller:
     return Caller(principals=visit.session.principals, name=visit.session.name)
 
 
-def _read_parameter(visit: Visit, name: str, most: int = _LONGEST) -> str:
+def _read_parameter(visit: Visit, name: str, most: int = _MAX_PARAMETER_CHARACTERS) -> str:
     """Return a query parameter without NUL characters, cut to `most` characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 

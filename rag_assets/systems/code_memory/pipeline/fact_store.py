@@ -81,7 +81,7 @@ from rag_assets.tenants.model import Tenant
 if TYPE_CHECKING:
     from rag_assets.pipeline.slices import SliceWork
 
-_BATCH: Final = 500
+_BATCH_TEXTS: Final = 500
 """Number of texts that are compared, or read from the lake, together."""
 
 
@@ -103,20 +103,22 @@ class RelationDrift:
     derived: Mapping[str, int] | None = None
 
     @property
-    def none(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether there is no difference."""
         return not (self.altered or self.orphans or self.derived)
 
     def __str__(self) -> str:
         """Return the differences in words."""
-        found = [f"relations of {format_count(len(self.altered), 'text')}"] if self.altered else []
+        differences = (
+            [f"relations of {format_count(len(self.altered), 'text')}"] if self.altered else []
+        )
         if self.orphans:
-            found.append(
+            differences.append(
                 f"relations of {format_count(self.orphans, 'text')} that no build contains"
             )
         for source, number in (self.derived or {}).items():
-            found.append(f"{format_count(number, 'document')} derived from {source}")
-        return ", ".join(found)
+            differences.append(f"{format_count(number, 'document')} derived from {source}")
+        return ", ".join(differences)
 
 
 def compare_relations(
@@ -133,25 +135,29 @@ def compare_relations(
     code = get_code_catalog(ctx.catalog)
     compared = 0
     altered: list[str] = []
-    for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hash_range), _BATCH):
+    for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hash_range), _BATCH_TEXTS):
         compared += len(batch)
-        wrong = _find_differing_relations(ctx, {one.chunk_set_key: one.media_type for one in batch})
-        altered += (one.document_id for one in batch if one.chunk_set_key in wrong)
+        wrong = _find_differing_relations(
+            ctx, {text.chunk_set_key: text.media_type for text in batch}
+        )
+        altered += (text.document_id for text in batch if text.chunk_set_key in wrong)
         if repairs and wrong:
             ctx.guard()
             code.relation_rows.replace_rows(ctx.ref, wrong)
     orphans = code.relation_rows.list_orphaned_texts(ctx.ref.id)
     derived = _derive_recorded_documents(ctx)
-    changes = {one.of: code.derivations.count_changes(ctx.ref, one) for one in derived}
+    changes = {
+        records.file_source: code.derivations.count_changes(ctx.ref, records) for records in derived
+    }
     # If the catalog was reset to an earlier state, these rows may be the only copy.
     if repairs and may_delete(ctx):
         if orphans:
             ctx.guard()
             code.relation_rows.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
-        for one in derived:
-            if changes[one.of]:
+        for records in derived:
+            if changes[records.file_source]:
                 ctx.guard()
-                code.derivations.record(ctx.ref, one)
+                code.derivations.record(ctx.ref, records)
     differing = {source: number for source, number in changes.items() if number}
     return RelationDrift(compared, tuple(sorted(altered)), len(orphans), differing)
 
@@ -162,13 +168,13 @@ def _find_differing_relations(
     """Return the correct relations of texts whose recorded rows differ, by chunk_set_key."""
     lost = ctx.lake.find_missing_chunk_sets(media_types)
     readable = {key: media_type for key, media_type in media_types.items() if key not in lost}
-    stated = build_relations_of_texts(ctx, readable)
-    wanted = build_rows(ctx.ref, stated)
+    expected_relations = build_relations_of_texts(ctx, readable)
+    expected_rows = build_rows(ctx.ref, expected_relations)
     recorded = get_code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
     return {
-        key: stated.get(key, Relations((), ()))
+        key: expected_relations.get(key, Relations((), ()))
         for key in readable
-        if wanted.get(key) != recorded.get(key)
+        if expected_rows.get(key) != recorded.get(key)
     }
 
 
@@ -194,8 +200,8 @@ class CodeFacts:
         relations = build_relations_of_texts(ctx, media_types)
 
         def record(connection: Connection, ref: TenantRef, texts: Collection[str]) -> None:
-            kept = {key: relation for key, relation in relations.items() if key in texts}
-            record_relations(connection, ref, kept)
+            kept_relations = {key: relation for key, relation in relations.items() if key in texts}
+            record_relations(connection, ref, kept_relations)
 
         return record
 
@@ -224,7 +230,7 @@ class CodeFacts:
         counted = f"{format_count(documents, 'document')}, {changed:,} of them to be listed"
         lines = {"derived of files": counted}
         statements = [statement for record in records for statement in record.unresolved]
-        indexes = [one.description for one in statements if one.about == INDEXES]
+        indexes = [statement.description for statement in statements if statement.about == INDEXES]
         return DerivedWork(
             changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {})
         )
@@ -248,13 +254,15 @@ class CodeFacts:
         """Repair relations and derived documents that differ from the facts in the lake."""
         drift = compare_relations(ctx, share, repairs=True)
         wrong = len(drift.altered) + drift.orphans
-        return StoreRepair("" if drift.none else str(drift), {"texts_with_other_relations": wrong})
+        return StoreRepair(
+            "" if drift.is_empty else str(drift), {"texts_with_other_relations": wrong}
+        )
 
 
 FACTS = CodeFacts()
 
 
-_MOST_UNRESOLVED: Final = 300
+_MAX_UNRESOLVED: Final = 300
 """Maximum unresolved statements about routes, and about tables, kept for each access scope."""
 _SCOPE_CHARACTERS: Final = 12
 
@@ -270,7 +278,11 @@ def _derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
         return []
     settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
     indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
-    texts = [(one.source, one.chunk_set_key) for one in indexed if one.source in settled]
+    texts = [
+        (document.source, document.chunk_set_key)
+        for document in indexed
+        if document.source in settled
+    ]
     lost = ctx.lake.find_missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
     intact = {source: mark.fingerprint for source, mark in settled.items() if source not in damaged}
@@ -287,10 +299,14 @@ def _derive_from_sources(
     indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
-    marks = {source: SourceMark(one, frozenset()) for source, one in fingerprints.items()}
+    marks = {
+        source: SourceMark(fingerprint, frozenset()) for source, fingerprint in fingerprints.items()
+    }
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks_json
-    for documents in iter_repositories(one for one in indexed if one.source in fingerprints):
+    for documents in iter_repositories(
+        document for document in indexed if document.source in fingerprints
+    ):
         source, scope = documents[0].source, documents[0].access_scope
         signs, deciding = read_survey(ctx, documents)
         # An index may refer to files in every language.
@@ -300,11 +316,11 @@ def _derive_from_sources(
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= find_changed_labels(documents, {**deciding, **files})
-        found = derive_documents([*files.values()], own) if files else Derivation((), ())
+        derivation = derive_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
-        derived = (*found.documents, *references.documents)
+        derived = (*derivation.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)
-        unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
+        unresolved[source] += limit_unresolved(derivation.unresolved, _MAX_UNRESOLVED)
         marks[source] = marks[source].extend(languages, reads_texts=has_index)
         unresolved[source] += (
             UnresolvedStatement(path, 0, figures, INDEXES) for path, figures in references.reports
@@ -324,15 +340,19 @@ def _read_references(
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
-        ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
+        ScipIndex.read(texts[document.document_id].text)
+        for document in indexes
+        if document.document_id in texts
     ]
     by_path = {parse_path(document.uri): document for document in documents}
-    wanted = {path for index in read for path in index.locate_files(by_path)}
-    texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
+    wanted_paths = {path for index in read for path in index.locate_files(by_path)}
+    texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted_paths])
     sources = {
-        path: SourceFile(one.uri, files[one.document_id].facts, parsed.text, bool(parsed.masked))
-        for path in sorted(wanted)
-        if (parsed := texts.get((one := by_path[path]).document_id)) is not None
+        path: SourceFile(
+            referring.uri, files[referring.document_id].facts, parsed.text, bool(parsed.masked)
+        )
+        for path in sorted(wanted_paths)
+        if (parsed := texts.get((referring := by_path[path]).document_id)) is not None
     }
     return find_exact_references(read, sources)
 
@@ -341,11 +361,11 @@ def _read_parsed_texts(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> dict[str, ParsedText]:
     ids = [document.document_id for document in documents]
-    found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
-    keys = {one.document_id: ctx.parse_key(one) for one in found}
+    documents_by_id = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
+    keys = {document.document_id: ctx.parse_key(document) for document in documents_by_id}
     return {
         id_: rows[keys[id_]].parsed
-        for batch in batched(keys, _BATCH)
+        for batch in batched(keys, _BATCH_TEXTS)
         if (rows := ctx.lake.parsed({keys[id_] for id_ in batch}))
         for id_ in batch
         if keys[id_] in rows

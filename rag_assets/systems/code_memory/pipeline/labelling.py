@@ -76,8 +76,8 @@ class SourceMark:
     def extend(self, languages: frozenset[str] | None, *, reads_texts: bool) -> SourceMark:
         """Return the mark extended by the languages of further files; None means all languages."""
         known = self.languages
-        both = None if known is None or languages is None else known | languages
-        return SourceMark(self.fingerprint, both, self.reads_texts or reads_texts)
+        all_languages = None if known is None or languages is None else known | languages
+        return SourceMark(self.fingerprint, all_languages, self.reads_texts or reads_texts)
 
     def format(self, tenant: Tenant) -> str:
         """Return the mark as the catalog stores it: a key, a colon, and the languages."""
@@ -128,12 +128,12 @@ def _compute_mark_key(tenant: Tenant, fingerprint: Fingerprint) -> str:
     # A tenant without own frameworks has the same key as before there were own frameworks.
     own = [tenant.own_frameworks_json] if tenant.own_frameworks_json else []
     # Written as text, because numbers beyond 64 bits are not exact in JSON.
-    sums = [str(one) for one in fingerprint]
+    sums = [str(number) for number in fingerprint]
     return compute_key("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
 
 
-_BATCH = 2_000
-_STYLES: Mapping[str, NameStyle] = {
+_BATCH_TEXTS = 2_000
+_NAME_STYLES: Mapping[str, NameStyle] = {
     "php": "qualified",
     "python": "python",
     "java": "java",
@@ -154,22 +154,24 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
     parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
-    former_by_id = {one.document_id: one for one in former}
+    former_by_id = {document.document_id: document for document in former}
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     is_served = serving is not None and serving.number == number and not work.is_superseded
     settled = find_settled_sources(ctx.catalog, ctx.tenant, number) if is_served else {}
-    pairs = [(former_by_id.get(id_), one) for id_, one in parsed.items()]
+    pairs = [(former_by_id.get(id_), document) for id_, document in parsed.items()]
     change = _SliceChange(ctx, pairs, settled)
     if change.keeps_labels():
         change.move_marks()
         return
     changed: dict[str, Mapping[str, str]] = {}
-    indexed = {one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number)}
+    indexed = {
+        document.document_id: document for document in code.kinds.iter_indexed(ctx.ref.id, number)
+    }
     documents = [*(indexed | parsed).values()]
     for files in iter_repositories(documents):
         labelled = [*filter(is_labelled, files)]
         signs, deciding = read_survey(ctx, labelled)
-        python = [one for one in labelled if get_language(one) == "python"]
+        python = [document for document in labelled if get_language(document) == "python"]
         whole = load_file_facts(ctx, python) if uses_django(signs) else {}
         changed |= find_changed_labels(files, {**deciding, **whole})
     if changed:
@@ -201,9 +203,9 @@ def find_changed_labels(
     for (path, symbol), kind in find_source_types(list(files.values())).items():
         by_path.setdefault(path, {})[symbol] = kind
     return {
-        document.document_id: wanted
+        document.document_id: wanted_kinds
         for document in documents
-        if (wanted := by_path.get(parse_path(document.uri), {})) != document.kinds
+        if (wanted_kinds := by_path.get(parse_path(document.uri), {})) != document.kinds
     }
 
 
@@ -226,7 +228,7 @@ class _SliceChange:
     def keeps_labels(self) -> bool:
         """Return whether the recorded labels are current and the slice does not change them."""
         for old, new in self._pairs:
-            present = [one for one in (old, new) if one is not None]
+            present = [document for document in (old, new) if document is not None]
             if any(map(is_labelled, present)) and new.source not in self._settled:
                 return False
         decide = self._list_deciding_facts
@@ -234,7 +236,7 @@ class _SliceChange:
 
     def move_marks(self) -> None:
         """Move the marks of sources whose derived documents the slice does not change."""
-        moved: dict[str, str] = {}
+        moved_marks: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
             if pairs and all(self._keeps_derived(mark, old, new) for old, new in pairs):
@@ -242,10 +244,14 @@ class _SliceChange:
                 after = compute_fingerprint(new for _, new in pairs)
                 sums = zip(mark.fingerprint, before, after, strict=True)
                 first, second = (known - subtracted + added for known, subtracted, added in sums)
-                moved[source] = replace(mark, fingerprint=(first, second)).format(self._ctx.tenant)
-        if moved:
+                moved_marks[source] = replace(mark, fingerprint=(first, second)).format(
+                    self._ctx.tenant
+                )
+        if moved_marks:
             self._ctx.guard()
-            get_code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
+            get_code_catalog(self._ctx.catalog).derivations.set_fingerprints(
+                self._ctx.ref, moved_marks
+            )
 
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
@@ -254,7 +260,7 @@ class _SliceChange:
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
         """Return whether the change of a document certainly leaves derived documents unchanged."""
-        present = [one for one in (old, new) if one is not None]
+        present = [document for document in (old, new) if document is not None]
         if mark.reads_texts or any(map(is_index, present)):
             return False
         if mark.languages is not None:
@@ -263,7 +269,7 @@ class _SliceChange:
             read = list_languages_to_read(frozenset(signs), own)
             if read is None or not read <= mark.languages:
                 return False
-            if mark.languages.isdisjoint({get_language(one) for one in present}):
+            if mark.languages.isdisjoint({get_language(document) for document in present}):
                 return True
         return (
             old is not None
@@ -277,7 +283,7 @@ class _SliceChange:
     @cached_property
     def _facts(self) -> Mapping[str, tuple[Fact, ...]]:
         """Return the facts of the slice's texts, new and former, by chunk_set_key."""
-        documents = (one for pair in self._pairs for one in pair if one is not None)
+        documents = (document for pair in self._pairs for document in pair if document is not None)
         return self._ctx.lake.facts({o.chunk_set_key for o in documents}, _is_label_fact)
 
 
@@ -294,7 +300,9 @@ def read_survey(
         file = _build_file_facts(document, facts)
         signs |= list_signs(file, ctx.tenant.own_frameworks_json)
         files[document.document_id] = replace(file, facts=keep_deciding_facts(facts, file.language))
-    return frozenset(signs), {one.document_id: files[one.document_id] for one in documents}
+    return frozenset(signs), {
+        document.document_id: files[document.document_id] for document in documents
+    }
 
 
 def build_relations_of_texts(
@@ -308,7 +316,9 @@ def build_relations_of_texts(
     languages = {key: _get_language_of_type(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.read_definition_hashes(languages)
     return {
-        key: build_relations(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
+        key: build_relations(
+            facts, hashes.get(key, {}), names=_NAME_STYLES.get(languages[key], "none")
+        )
         for key, facts in ctx.lake.facts(languages).items()
     }
 
@@ -320,10 +330,16 @@ def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {
-        (one := item.document).document_id: CodeDocument(
-            *(one.document_id, one.source, one.uri, one.media_type, one.access_scope),
+        (document := item.document).document_id: CodeDocument(
+            *(
+                document.document_id,
+                document.source,
+                document.uri,
+                document.media_type,
+                document.access_scope,
+            ),
             chunk_set_key=item.chunk_set_key,
-            kinds=known.get(one.document_id, {}),
+            kinds=known.get(document.document_id, {}),
         )
         for item in parsed
     }
@@ -347,11 +363,11 @@ def _get_language_of_type(media_type: str | None) -> str:
 
 def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
     """Return the facts of documents with their paths, by document, in the given order."""
-    found = {
+    files_by_id = {
         d.document_id: _build_file_facts(d, facts)
         for d, facts in _read_facts(ctx, documents, _is_label_fact)
     }
-    return {document.document_id: found[document.document_id] for document in documents}
+    return {document.document_id: files_by_id[document.document_id] for document in documents}
 
 
 def _is_label_fact(kind: str) -> bool:
@@ -371,12 +387,12 @@ def _read_facts(
     for document in documents:
         by_text.setdefault(document.chunk_set_key, []).append(document)
     # The lake sorts its rows by these keys, so a batch in order is read from few row groups.
-    for batch in batched(sorted(by_text), _BATCH):
+    for batch in batched(sorted(by_text), _BATCH_TEXTS):
         with _pause_collector():
-            found = ctx.lake.facts(batch, wants_kind)
+            facts_by_key = ctx.lake.facts(batch, wants_kind)
         for key in batch:
-            for one in by_text[key]:
-                yield one, found.get(key, ())
+            for document_of_text in by_text[key]:
+                yield document_of_text, facts_by_key.get(key, ())
 
 
 @contextmanager

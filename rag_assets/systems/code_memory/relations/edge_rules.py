@@ -1,8 +1,8 @@
 """Rules that turn facts into edges, by the kind of the fact and the language of its file.
 
-PHP facts contain qualified names; their rules are in OF_FACTS. Facts of other languages contain
+PHP facts contain qualified names; their rules are in FACT_RULES. Facts of other languages contain
 names as written, which can only be resolved with the path of their file (see symbols.naming); their
-rules are in SPELLED.
+rules are in STYLE_RULES.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     GLOB,
     MEMBER,
     MIDDLEWARE,
-    OWN_SETTING,
+    OWN_SETTING_PREFIX,
     PACKAGE,
     TABLE,
     find_policy_method,
@@ -36,8 +36,8 @@ from rag_assets.systems.code_memory.symbols.names import (
     list_search_keys,
 )
 from rag_assets.systems.code_memory.symbols.naming import (
-    CALLED,
-    OWN,
+    OWN_PREFIX,
+    SHORT_NAME_PREFIX,
     NameStyle,
     find_go_folder,
     get_module_stem,
@@ -127,8 +127,8 @@ def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
         return edges
     if not method.isidentifier():  # No policy has a method with such a name.
         return [*edges, ("touches", source, model)]
-    asked = [(ASKS, source, f"{policy}::{method}") for policy in iter_usual_policies(model)]
-    return [*edges, ("authorizes", source, model), *asked]
+    asks_edges = [(ASKS, source, f"{policy}::{method}") for policy in iter_usual_policies(model)]
+    return [*edges, ("authorizes", source, model), *asks_edges]
 
 
 def _list_edges_of_ability(fact: Fact) -> list[Triple]:
@@ -166,8 +166,8 @@ def list_targets_of_mention(name: str, what: str) -> list[str]:
     if what == "path":
         return [FILE + name.lstrip("./")]
     if what == "symbol":
-        return [CALLED + get_short_name(name.removesuffix("()").replace("@", "::"))]
-    return [CALLED + key for key in list_search_keys(name)]
+        return [SHORT_NAME_PREFIX + get_short_name(name.removesuffix("()").replace("@", "::"))]
+    return [SHORT_NAME_PREFIX + key for key in list_search_keys(name)]
 
 
 def _list_edges_of_environment(fact: Fact) -> list[Triple]:
@@ -176,7 +176,7 @@ def _list_edges_of_environment(fact: Fact) -> list[Triple]:
     It starts at the setting that the variable fills, or else at the definition that reads it.
     """
     setting, key = fact.values.get("setting"), fact.values.get("key")
-    source = OWN_SETTING + setting if _is_text(setting) else fact.symbol
+    source = OWN_SETTING_PREFIX + setting if _is_text(setting) else fact.symbol
     return [("configured_by", source, ENV + key)] if _is_text(key) else []
 
 
@@ -188,7 +188,7 @@ def _is_class(end: tuple[str, str]) -> bool:
     return end[1][:1].isupper() or "\\" in end[1]
 
 
-OF_FACTS: Final[Mapping[str, EdgeRule]] = {
+FACT_RULES: Final[Mapping[str, EdgeRule]] = {
     "declares": _list_edges_of_signature,
     "imports": _build_rule("imports"),
     "extends": _build_rule("extends"),
@@ -225,7 +225,7 @@ OF_FACTS: Final[Mapping[str, EdgeRule]] = {
 
 
 def _spell_own_name(name: str) -> str:
-    return OWN + name if name else ""
+    return OWN_PREFIX + name if name else ""
 
 
 _READ_SETTINGS: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env": ENV}
@@ -263,7 +263,7 @@ def _list_edges_of_python(fact: Fact) -> list[Triple]:
     return _list_common_edges(fact)
 
 
-_MOST_NAMES: Final = 50
+_MAX_NAMES: Final = 50
 
 
 def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
@@ -275,7 +275,7 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
         return [("requests", _spell_own_name(fact.symbol), endpoint)]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind == "imports":
-        names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        names = [str(pair[0]) for pair in values.get("names", ())][:_MAX_NAMES] or ["default"]
         return [("imports", "", spell_module_name(name, imported)) for imported in names]
     if fact.kind in _REFERENCES and name:
         target = spell_module_name(module, name) if module else _spell_own_name(name)
@@ -333,7 +333,7 @@ def _list_edges_of_rust(fact: Fact) -> list[Triple]:
         owner = symbol.rpartition(".")[0]
         return [(MEMBER, _spell_own_name(symbol), _spell_own_name(owner))] if owner else []
     if fact.kind == "imports":
-        names = [str(pair[0]) for pair in fact.values.get("names", ())][:_MOST_NAMES]
+        names = [str(pair[0]) for pair in fact.values.get("names", ())][:_MAX_NAMES]
         return [("imports", "", _find_rust_target(name)) for name in names]
     if fact.kind not in _REFERENCES or not name:
         return []
@@ -416,7 +416,7 @@ def list_edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
     return [("queries_table", "" if names == "none" else source, table)]
 
 
-SPELLED: Final[Mapping[NameStyle, EdgeRule]] = {
+STYLE_RULES: Final[Mapping[NameStyle, EdgeRule]] = {
     "python": _list_edges_of_python,
     "javascript": _list_edges_of_javascript,
     "java": _list_edges_of_java,

@@ -17,9 +17,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import spell_module_name, spell_rust_path
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.systems.code_memory.symbols.naming import (
-    ALL,
-    HANDED,
-    OWN,
+    EVERYTHING,
+    OWN_PREFIX,
+    REEXPORT_PREFIX,
     NameStyle,
     find_definition,
 )
@@ -40,18 +40,18 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
     Args:
         names: how names in the file are qualified.
     """
-    made = _BY_STYLE.get(names)
-    for fact, name, target in () if made is None else made(facts):
+    find_style_reexports = _READERS.get(names)
+    for fact, name, target in () if find_style_reexports is None else find_style_reexports(facts):
         if name and target and not target.startswith(PACKAGE):
-            yield fact, HANDED + OWN + name, HANDED + target
+            yield fact, REEXPORT_PREFIX + OWN_PREFIX + name, REEXPORT_PREFIX + target
 
 
 def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     """Yield the top-level imports of a Python module, whose names others can import from it."""
-    found = [*facts]
-    listed = next((fact for fact in found if fact.kind == "exports"), None)
-    names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
-    for fact in found:
+    all_facts = [*facts]
+    exports_fact = next((fact for fact in all_facts if fact.kind == "exports"), None)
+    names = dict.fromkeys([] if exports_fact is None else map(str, exports_fact.values["names"]))
+    for fact in all_facts:
         values = fact.values
         if fact.kind != "imports" or fact.symbol or not values.get("member"):
             continue
@@ -59,9 +59,9 @@ def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
         inner = level or name.partition(".")[0] not in sys.stdlib_module_names
         if inner and (not alias.startswith("_") or alias in names):
             yield fact, alias, "." * level + name
-    if listed is not None:
-        for mark in _iter_star_limits(found, names):
-            yield listed, mark, OWN + mark
+    if exports_fact is not None:
+        for mark in _iter_star_limits(all_facts, names):
+            yield exports_fact, mark, OWN_PREFIX + mark
 
 
 def _iter_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
@@ -73,21 +73,21 @@ def _iter_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iter
     yield from (
         EXCLUDED + name
         for name in sorted(own - {*listed})
-        if name == ALL or not name.startswith("_")
+        if name == EVERYTHING or not name.startswith("_")
     )
     # Names imported by `*` are known only if `__all__` lists them.
-    yield from (INCLUDED + name for name in listed if ALL in own or name.startswith("_"))
+    yield from (INCLUDED + name for name in listed if EVERYTHING in own or name.startswith("_"))
 
 
 def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
-    found = [*facts]
+    all_facts = [*facts]
     imported = {
         str(local): spell_module_name(str(fact.values["name"]), str(name))
-        for fact in found
+        for fact in all_facts
         if fact.kind == "imports"
         for name, local in fact.values.get("names", ())
     }
-    for fact in found:
+    for fact in all_facts:
         if fact.kind != "exports":
             continue
         values = fact.values
@@ -98,7 +98,7 @@ def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
         elif local in imported:
             yield fact, name, imported[local]
         elif local and local != name:
-            yield fact, name, OWN + local
+            yield fact, name, OWN_PREFIX + local
 
 
 def _find_rust_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
@@ -107,16 +107,20 @@ def _find_rust_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
             continue
         for path, local in fact.values.get("names", ()):
             if local != "_":
-                yield fact, str(local), spell_rust_path(f"{path}::*" if local == ALL else str(path))
+                yield (
+                    fact,
+                    str(local),
+                    spell_rust_path(f"{path}::*" if local == EVERYTHING else str(path)),
+                )
 
 
-_BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
+_READERS: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
     "python": _find_python_reexports,
     "javascript": _find_javascript_reexports,
     "rust": _find_rust_reexports,
 }
 
-Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+ReexportTargets: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 """Re-exports: for each name its targets, each with the path of the re-exporting module."""
 
 
@@ -146,16 +150,17 @@ def iter_possible_reexports(name: str) -> Iterator[str]:
     """Yield the names of all re-exports that may be needed to resolve a name."""
     for module, first, _ in _split_name(name):
         yield module + first
-        yield module + ALL
+        yield module + EVERYTHING
         if module.endswith("."):
             yield from (
-                module + mark for mark in (EXCLUDED + first, EXCLUDED + ALL, INCLUDED + first)
+                module + mark
+                for mark in (EXCLUDED + first, EXCLUDED + EVERYTHING, INCLUDED + first)
             )
         if _may_be_default(module, first):
             yield module + DEFAULT
 
 
-def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
+def resolve_reexport(name: str, path: str, reexports: ReexportTargets) -> set[tuple[str, str]]:
     """Return the targets of a re-exported name, each with the path of the re-exporting module.
 
     Explicit re-exports of a module take precedence over its `*` re-exports.
@@ -163,37 +168,39 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
     Args:
         name: the name as resolve_spelling returns it.
         path: the path of the file that uses it.
-        handed: re-exports, at least of the names that iter_possible_reexports returns.
+        reexports: re-exports, at least of the names that iter_possible_reexports returns.
     """
     for module, first, rest in _split_name(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
         for own in (first, *defaults):
-            alias = find_definition(module + own, path, handed)
+            alias = find_definition(module + own, path, reexports)
             if alias is not None:
-                return {(_join_member(to, rest), at) for to, at in handed[alias]}
-    found = set()
+                return {(_join_member(to, rest), at) for to, at in reexports[alias]}
+    targets = set()
     for module, first, rest in _split_name(name):
-        alias = find_definition(module + ALL, path, handed)
+        alias = find_definition(module + EVERYTHING, path, reexports)
         if alias is not None:
-            inner = [(to, at) for to, at in handed[alias] if _includes_name(to, first, at, handed)]
-            found |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
-    return found
+            inner = [
+                (to, at) for to, at in reexports[alias] if _includes_name(to, first, at, reexports)
+            ]
+            targets |= {(to.removesuffix(EVERYTHING) + first + rest, at) for to, at in inner}
+    return targets
 
 
-def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
+def _includes_name(target: str, name: str, path: str, reexports: ReexportTargets) -> bool:
     """Return whether `from module import *` includes a name.
 
     Args:
-        target: the module with ALL at its end.
+        target: the module with EVERYTHING at its end.
         name: the name to import from it.
         path: the path of the file that imports by `*`.
     """
-    module = target.removesuffix(ALL)
-    if not target.endswith(f".{ALL}"):
-        return target.endswith(ALL)
+    module = target.removesuffix(EVERYTHING)
+    if not target.endswith(f".{EVERYTHING}"):
+        return target.endswith(EVERYTHING)
     is_included, *excluded = (
-        find_definition(module + mark, path, handed) is not None
-        for mark in (INCLUDED + name, EXCLUDED + name, EXCLUDED + ALL)
+        find_definition(module + mark, path, reexports) is not None
+        for mark in (INCLUDED + name, EXCLUDED + name, EXCLUDED + EVERYTHING)
     )
     return is_included or not (name.startswith("_") or any(excluded))
 
@@ -203,12 +210,12 @@ def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
 
     For the re-export of a whole module (`*`), a member is the name within that module.
     """
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for name in names:
         for module, first, rest in _split_name(name):
-            found.setdefault(module + first, []).append(rest)
-            found.setdefault(module + ALL, []).append(first + rest)
-    return found
+            members.setdefault(module + first, []).append(rest)
+            members.setdefault(module + EVERYTHING, []).append(first + rest)
+    return members
 
 
 def iter_import_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
@@ -221,10 +228,10 @@ def iter_import_names(alias: str, target: str, members: Iterable[str]) -> Iterat
     """
     module, mark, local = alias.rpartition("#")
     default = f"{module}#{module.rpartition('/')[2]}" if mark and local == DEFAULT else ""
-    whole = target.endswith(ALL)
+    whole = target.endswith(EVERYTHING)
     for member in members:
-        if alias.endswith(ALL):
-            yield alias.removesuffix(ALL) + member
+        if alias.endswith(EVERYTHING):
+            yield alias.removesuffix(EVERYTHING) + member
             continue
         yield f"{alias}.{member}" if whole else alias + member
         if default:
@@ -232,8 +239,8 @@ def iter_import_names(alias: str, target: str, members: Iterable[str]) -> Iterat
 
 
 def _join_member(target: str, rest: str) -> str:
-    if target.endswith(f"#{ALL}") and rest:
-        return target.removesuffix(ALL) + rest.removeprefix(".")
+    if target.endswith(f"#{EVERYTHING}") and rest:
+        return target.removesuffix(EVERYTHING) + rest.removeprefix(".")
     return target + rest
 
 

@@ -17,8 +17,8 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import (
     EVENTS,
-    OF_FACTS,
-    SPELLED,
+    FACT_RULES,
+    STYLE_RULES,
     list_edges_of_named_event,
     list_edges_of_query,
 )
@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     ENV,
     HANDS_ON,
     MEMBER,
-    OWN_SETTING,
+    OWN_SETTING_PREFIX,
     get_short_name,
 )
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
@@ -45,13 +45,13 @@ _CONFIDENCE: Final[Mapping[How, float]] = {
     "inferred": 0.6,
     "scip": 1.0,
 }
-_DEFINING: Final = frozenset({"declares", "operation"})
+_DEFINITION_KINDS: Final = frozenset({"declares", "operation"})
 """Kinds of facts that are definitions."""
 
-_SHOWN_ALONE: Final = frozenset({"changed_in"})
+_KINDS_WITHOUT_EDGES: Final = frozenset({"changed_in"})
 """Kinds of statements in derived documents that yield no edges, because the files yield them."""
 
-_BY_CONVENTION: Final = frozenset({ASKS})
+_CONVENTION_KINDS: Final = frozenset({ASKS})
 """Kinds of edges to names that follow from a convention of the framework."""
 
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
@@ -116,7 +116,7 @@ class Relations:
     names: str = ""
 
 
-NAMED: Final[Mapping[tuple[str, str], str]] = {
+EDGE_NAMES: Final[Mapping[tuple[str, str], str]] = {
     ("takes", "request"): "validates_with",
     ("takes", "model"): "uses_model",
     ("touches", "model"): "uses_model",
@@ -133,7 +133,7 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 }
 """User-facing name of an edge, by its kind and the source type of its target."""
 
-_EVERYWHERE: Final = frozenset(
+_GLOBAL_TARGET_KINDS: Final = frozenset(
     {"applies_to", "changed_by", "depends_on", "mentions", "operation", "queries_table", "states"}
 )
 """Kinds of facts whose targets have the same name in every repository."""
@@ -141,7 +141,7 @@ _EVERYWHERE: Final = frozenset(
 _SUPERTYPES: Final = frozenset({"extends", "implements", "uses_trait"})
 """Kinds of facts that yield edges in files of any language; see SCOPED in symbols.naming."""
 
-UNNAMED: Final = frozenset(
+UNNAMED_KINDS: Final = frozenset(
     {"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON, ELSEWHERE}
 )
 """Kinds of edges that are never shown under their own name."""
@@ -169,7 +169,7 @@ def build_relations(
         if fact.kind == "defines_ability":
             ability = _build_ability(fact)
             symbols.setdefault((ability.name, ability.line_start, ability.called), ability)
-        if fact.kind in _DEFINING and fact.symbol:
+        if fact.kind in _DEFINITION_KINDS and fact.symbol:
             public = bool(fact.values.get("public", fact.values.get("exported", True)))
             role = str(fact.values.get("role", fact.kind))
             lines = fact.line_start, fact.line_end
@@ -177,7 +177,7 @@ def build_relations(
             for called in fact.values.get("called", ("",)):
                 symbol = Symbol(fact.symbol, role, public, *lines, content_hash, called)
                 symbols.setdefault((fact.symbol, lines[0], called), symbol)
-        is_stated = names != "none" or fact.kind in _EVERYWHERE | _SUPERTYPES
+        is_stated = names != "none" or fact.kind in _GLOBAL_TARGET_KINDS | _SUPERTYPES
         for edge in _iter_edges(fact, names) if is_stated else ():
             # An edge from a SCIP index is kept for each line, as each may have other candidates.
             line = (edge.line_start,) if edge.how == "scip" else ()
@@ -190,25 +190,25 @@ def build_relations(
 
 
 def _iter_edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
-    if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
+    if fact.kind == "states" and fact.values["kind"] not in _KINDS_WITHOUT_EDGES:
         yield _build_edge_of_derived_document(fact)
-    rule = OF_FACTS.get(fact.kind)
+    rule = FACT_RULES.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
         rule = partial(list_edges_of_query, names=names)
-    elif fact.kind in EVENTS and names in SPELLED:
+    elif fact.kind in EVENTS and names in STYLE_RULES:
         rule = list_edges_of_named_event
-    elif names in SPELLED and fact.kind not in _EVERYWHERE:
-        rule = SPELLED[names]
+    elif names in STYLE_RULES and fact.kind not in _GLOBAL_TARGET_KINDS:
+        rule = STYLE_RULES[names]
     for kind, source, target in rule(fact) if rule is not None else ():
         if target and target not in _BUILT_IN:
             yield _build_edge(fact, kind, source, target)
 
 
 def _build_edge(fact: Fact, kind: str, source: str, target: str) -> Edge:
-    shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
+    declaration = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
     lines = fact.line_start, fact.line_end
-    how: How = "convention" if kind in _BY_CONVENTION else "stated"
-    return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, shown or fact.evidence)
+    how: How = "convention" if kind in _CONVENTION_KINDS else "stated"
+    return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, declaration or fact.evidence)
 
 
 def _build_ability(fact: Fact) -> Symbol:
@@ -219,7 +219,7 @@ def _build_ability(fact: Fact) -> Symbol:
 
 def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
-    prefix = {"code": OWN_SETTING, "environment": ENV}.get(str(fact.values.get("of")))
+    prefix = {"code": OWN_SETTING_PREFIX, "environment": ENV}.get(str(fact.values.get("of")))
     if prefix is None:
         return None
     key = f"setting {name.lower()}".rstrip()

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
-from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
+from rag_assets.systems.code_memory.relations.relations import EDGE_NAMES, UNNAMED_KINDS
 from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENDPOINT,
@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     GROUP,
     MIDDLEWARE,
-    OWN_SETTING,
+    OWN_SETTING_PREFIX,
     PACKAGE,
     TABLE,
 )
@@ -50,7 +50,7 @@ _UNIT_ROLES = {
 }
 EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
 """Displayed name of the tool that resolved a relation, by the relation's `how`."""
-_MOST_CACHED_NODES: Final = 16_384
+_MAX_CACHED_NODES: Final = 16_384
 """Maximum number of cached nodes; walks read the same nodes again and again."""
 
 NodeKey: TypeAlias = tuple[str, str]
@@ -128,7 +128,7 @@ def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | 
     if target is None or (edge.source, source) not in known or source == edge.target:
         return None
     kind = _name_relation(edge, target)
-    return None if kind in UNNAMED else kind
+    return None if kind in UNNAMED_KINDS else kind
 
 
 def _name_relation(edge: FoundEdge, target: Node) -> str:
@@ -140,36 +140,43 @@ def _name_relation(edge: FoundEdge, target: Node) -> str:
         return "tests"
     if edge.kind == "takes" and _is_model_policy(get_stating_node(edge), target):
         return "authorizes"
-    return NAMED.get((edge.kind, target.source_type), edge.kind)
+    return EDGE_NAMES.get((edge.kind, target.source_type), edge.kind)
 
 
 def _is_model_policy(source: str, target: Node) -> bool:
     """Return whether a definition belongs to the class that is by convention a model's policy."""
     owner, model = source.partition("::")[0], target.name
-    short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
-    return target.source_type == "model" and short == f"{wanted}Policy"
+    short, model_name = (name.rpartition("\\")[2] for name in (owner, model))
+    return target.source_type == "model" and short == f"{model_name}Policy"
 
 
-@lru_cache(_MOST_CACHED_NODES)
-def build_node(one: FoundSymbol) -> Node:
+@lru_cache(_MAX_CACHED_NODES)
+def build_node(definition: FoundSymbol) -> Node:
     """Return the node of a definition."""
-    role = _UNIT_ROLES.get(one.role, "class")
+    role = _UNIT_ROLES.get(definition.role, "class")
     # The name of an anonymous class starts with the name of its document.
-    own = one.name.removeprefix(f"{one.uri}#")
-    kind = get_source_type(role, own, one.kinds, one.document_type)
-    kind = _TEST if kind == _CODE and is_test(parse_path(one.uri)) else kind
-    lines = one.line_start, one.line_end
+    own = definition.name.removeprefix(f"{definition.uri}#")
+    kind = get_source_type(role, own, definition.kinds, definition.document_type)
+    kind = _TEST if kind == _CODE and is_test(parse_path(definition.uri)) else kind
+    lines = definition.line_start, definition.line_end
     return Node(
-        *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
-        document_id=one.document_id,
-        symbol=_get_chunk_name(one.local_name),
+        *(
+            definition.name,
+            kind,
+            definition.source,
+            definition.uri,
+            *lines,
+            definition.content_hash,
+        ),
+        document_id=definition.document_id,
+        symbol=_get_chunk_name(definition.local_name),
     )
 
 
 def _get_chunk_name(local: str) -> str | None:
     """Return the name of a definition's chunk: for a setting, its first key, if any."""
-    if local.startswith(OWN_SETTING):
-        return local.removeprefix(OWN_SETTING).partition(".")[0] or None
+    if local.startswith(OWN_SETTING_PREFIX):
+        return local.removeprefix(OWN_SETTING_PREFIX).partition(".")[0] or None
     return local.removeprefix(ENV)
 
 

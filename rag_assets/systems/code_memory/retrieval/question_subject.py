@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from rag_assets.systems.code_memory.symbols.names import TABLE, remove_type_arguments
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
-MOST_NAMES = 12
+MAX_NAMES = 12
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _UNSPACED: Final = (
@@ -24,7 +24,7 @@ _UNSPACED: Final = (
 )
 """Characters of scripts that put particles or punctuation directly after a name."""
 _TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|[^\s\x00,;!()\"'`{_UNSPACED}]+")
-_LONGEST: Final = 300
+_MAX_NAME_CHARACTERS: Final = 300
 """Maximum characters of a name; a longer word is not a name."""
 
 _PART: Final = r"[A-Za-z_]\w*"
@@ -40,10 +40,10 @@ _SHAPES: Final = (
     # Names of several words: InvoiceController, sendReminder, invoice_lines.
     r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
 )
-_NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_NAME: Final = re.compile("|".join(f"(?:{shape})" for shape in _SHAPES))
 _MARKS: Final = r"(?:\[\]=?|===?|!=|=~|<=>|<<|>>|<=|>=|\*\*|[-+*%<>!^&|~]@?)"
 """Matches the name of an operator, as languages define it for a class."""
-_WHOLE: Final = re.compile(
+_WHOLE_NAME: Final = re.compile(
     r"(?=.{2,300}$)(?:"
     r"[$\\@~]?(?=\d*[A-Za-z_])\w+(?:(?:::|->|[.#@\\/-])~?[\w]+)*"
     r"(?:[?!=]|(?<=operator)(?:[-+*/%^&|<>=]{1,3}|\[\])"
@@ -62,21 +62,21 @@ _NAME_IN_FILE: Final = re.compile(
     rf"(?=.{{3,300}}$)(?:{_FOLDER_NAME}/)+{_FOLDER_NAME}#[A-Za-z_$][\w.$]*(?:\(\))?", re.ASCII
 )
 """Matches a name that is qualified by a path, such as `app/(shop)/[id]/page#Total`."""
-_MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
+_NAME_WITH_MARK: Final = re.compile(r"[\w:.#]+[?!=]")
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
     | {"middleware", "service", "command"}
 )
-_ASKING: Final = frozenset({"which", "what", "whose"})
+_QUESTION_WORDS: Final = frozenset({"which", "what", "whose"})
 _QUOTES: Final = "`\"'"
-_ENDS: Final = ".:?"
+_TRAILING_MARKS: Final = ".:?"
 _LITERAL: Final = re.compile(r"\S+\s+\S+\s+\S|\w[^\w\s]+\w|_|[a-z][A-Z]")
 """Matches text that is rarely found by chance: three words, or a name of several words."""
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _PHRASE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*(?:\s+[A-Za-z0-9]+){1,7}\s*")
 """Matches two to eight plain words, which a definition may have as its name (`send reminder`)."""
 
-_WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = {
+_TYPES_BY_WORD: Final[Mapping[str, tuple[SourceType, ...]]] = {
     "controller": ("controller_method", "controller"),
     "route": ("route",),
     "endpoint": ("route", "api_endpoint"),
@@ -104,7 +104,7 @@ _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = {
 }
 """Source types, by the word that asks for them; the words lack their plural `s`."""
 
-_RELATIONAL: Final = frozenset(
+_RELATION_WORDS: Final = frozenset(
     _WORD.findall(
         """
     a about add added agent all also alter altered always an and answer any are at back be been
@@ -142,7 +142,7 @@ class QuestionNames:
 
     def with_joined(self, name: str) -> QuestionNames:
         """Return these names with a further name in front: the joined words of the question."""
-        return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
+        return replace(self, names=(name, *self.names)[:MAX_NAMES], is_bare=True)
 
 
 def build_quotation(query: str) -> re.Pattern[str] | None:
@@ -150,15 +150,15 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
 
     The pattern ignores case, differences of white space, and quotes around the question.
     """
-    words = query[:_LONGEST].strip(_QUOTES).split()
-    if len(query) > _LONGEST or not _LITERAL.search(" ".join(words)):
+    words = query[:_MAX_NAME_CHARACTERS].strip(_QUOTES).split()
+    if len(query) > _MAX_NAME_CHARACTERS or not _LITERAL.search(" ".join(words)):
         return None
     return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
 
 
 def join_words(query: str) -> str | None:
     """Return a question of two to eight words, joined to one name; None for any other question."""
-    if len(query) > _LONGEST or not _PHRASE.fullmatch(query):
+    if len(query) > _MAX_NAME_CHARACTERS or not _PHRASE.fullmatch(query):
         return None
     return "".join(query.split())
 
@@ -172,18 +172,22 @@ def find_question_names(
 ) -> QuestionNames:
     """Return the names in a question; names in the request's options come first."""
     table = TABLE + table_name.removeprefix(TABLE) if table_name else None
-    names_in_options = [one for one in (route_name, controller_class, table) if one]
+    names_in_options = [name for name in (route_name, controller_class, table) if name]
     in_question, rest = _read_question(query)
     words = [_remove_plural(word.lower()) for token in rest for word in _WORD.findall(token)]
-    wanted = {kind for word in words for kind in _WANTED.get(word, ())}
-    names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MOST_NAMES]
+    wanted_types = {kind for word in words for kind in _TYPES_BY_WORD.get(word, ())}
+    names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MAX_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
-    plain = not any(one.isalpha() and not one.isascii() for token in rest for one in token)
-    plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
+    plain = not any(
+        character.isalpha() and not character.isascii() for token in rest for character in token
+    )
+    plain = plain and all(word in _RELATION_WORDS or word in _TYPES_BY_WORD for word in words)
     is_bare = bool(in_question) and not rest
     # The only word of a bare question may be an ordinary word.
     relational = bool(names_in_options) or any(map(_NAME.fullmatch, names)) or not is_bare
-    return QuestionNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
+    return QuestionNames(
+        names, frozenset(wanted_types), bool(names) and plain and relational, is_bare
+    )
 
 
 def _read_question(query: str) -> tuple[list[str], list[str]]:
@@ -192,21 +196,21 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     whole = query.strip()
     if _FILE_NAME.fullmatch(whole) or _NAME_IN_FILE.fullmatch(whole):
         return [whole.removesuffix("()")], []
-    bare = remove_type_arguments(query[: _LONGEST + 1])
-    query = bare if _WHOLE.fullmatch(bare.strip()) else query
+    bare = remove_type_arguments(query[: _MAX_NAME_CHARACTERS + 1])
+    query = bare if _WHOLE_NAME.fullmatch(bare.strip()) else query
     tokens = list(_TOKEN.finditer(query))
-    if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
+    if len(tokens) == 1 and _WHOLE_NAME.fullmatch(tokens[0].group()):
         # A single word is a name, whatever its form: `save!`, `nil?`, `x=`, `~Table`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
         if _OPERATOR.search(whole) is not None:
             return [whole], []
-        return [whole, plain] if _MARKED.fullmatch(whole) else [plain], []
+        return [whole, plain] if _NAME_WITH_MARK.fullmatch(whole) else [plain], []
     at = 0
     while at < len(tokens):
-        token = tokens[at].group().rstrip(_ENDS)
-        after = tokens[at + 1].group().rstrip(_ENDS) if at + 1 < len(tokens) else ""
+        token = tokens[at].group().rstrip(_TRAILING_MARKS)
+        after = tokens[at + 1].group().rstrip(_TRAILING_MARKS) if at + 1 < len(tokens) else ""
         if token in _METHODS and after.startswith("/"):
-            names.append(f"{token} {after}"[:_LONGEST])
+            names.append(f"{token} {after}"[:_MAX_NAME_CHARACTERS])
             at += 2
         elif _is_name(token, tokens[at], query):
             names.append(token)
@@ -217,7 +221,7 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
         elif (
             token in _TYPES
             and _may_be_called(after)
-            and not (rest and rest[-1].lower() in _ASKING)  # As in "which middleware".
+            and not (rest and rest[-1].lower() in _QUESTION_WORDS)  # As in "which middleware".
         ):
             names.append(after)
             at += 2
@@ -230,20 +234,22 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     return names, rest
 
 
-def _is_name(token: str, found: re.Match[str], query: str) -> bool:
+def _is_name(token: str, match: re.Match[str], query: str) -> bool:
     """Return whether a word has the shape of a name, or is quoted."""
-    if not token or len(token) > _LONGEST:
+    if not token or len(token) > _MAX_NAME_CHARACTERS:
         return False
-    before = query[max(0, found.start() - 1) : found.start()]
-    after = query[found.end() : found.end() + 1]
+    before = query[max(0, match.start() - 1) : match.start()]
+    after = query[match.end() : match.end() + 1]
     return (before == after and before in {*_QUOTES}) or _NAME.fullmatch(token) is not None
 
 
 def _may_be_called(word: str) -> bool:
     """Return whether a word next to a type word may be a name: not if it is a question word."""
     plain = word.lower()
-    known = plain in _RELATIONAL or _remove_plural(plain) in _RELATIONAL | _WANTED.keys()
-    return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known
+    known = (
+        plain in _RELATION_WORDS or _remove_plural(plain) in _RELATION_WORDS | _TYPES_BY_WORD.keys()
+    )
+    return bool(word) and len(word) <= _MAX_NAME_CHARACTERS and word.isidentifier() and not known
 
 
 def _remove_plural(word: str) -> str:
@@ -275,7 +281,7 @@ _TYPES_BY_BEGINNING: Final[Mapping[str, tuple[SourceType, ...]]] = {
 }
 """Source types, by the beginning of a word that asks for them."""
 
-_ABOUT_CODE: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})
+_FILLER_WORDS: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})
 """Words in questions about code that do not belong to the topic; they lack their plural `s`."""
 
 _KIND_TOKEN: Final = re.compile(r"[^\s,;:?!()\"]+")
@@ -299,23 +305,23 @@ class QuestionKinds(NamedTuple):
 
 def find_question_kinds(query: str) -> QuestionKinds:
     """Return the kinds of definitions that a question asks for, and its topic."""
-    wanted: set[str] = set()
+    wanted_types: set[str] = set()
     topic: list[str] = []
     for token in _KIND_TOKEN.findall(query):
         types_of_words = [_find_requested_types(word.lower()) for word in _WORD.findall(token)]
-        wanted.update(*(types for types in types_of_words if types is not None))
+        wanted_types.update(*(types for types in types_of_words if types is not None))
         if any(types is None for types in types_of_words) or not types_of_words:
             topic.append(token)
             if _COMPOUND.fullmatch(token):
                 topic.append(re.sub("[.-]", "", token))
     is_about_tests = _TEST.search(query) is not None
-    return QuestionKinds(frozenset(wanted), is_about_tests, " ".join(topic) or query)
+    return QuestionKinds(frozenset(wanted_types), is_about_tests, " ".join(topic) or query)
 
 
 def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
     """Return the source types that a word asks for: () if it is filler, None if it is the topic."""
-    if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
+    if word.removesuffix("s") in _FILLER_WORDS or word in _FILLER_WORDS:
         return ()
-    named = _WANTED.get(_remove_plural(word)) or _WANTED.get(word, ())
+    wanted_types = _TYPES_BY_WORD.get(_remove_plural(word)) or _TYPES_BY_WORD.get(word, ())
     beginnings = (types for start, types in _TYPES_BY_BEGINNING.items() if word.startswith(start))
-    return (*named, *next(beginnings, ())) or None
+    return (*wanted_types, *next(beginnings, ())) or None

@@ -32,15 +32,15 @@ from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.symbols.names import TABLE, split_name
 
 _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
-_MOST_WORDS: Final = 12
+_MAX_WORDS: Final = 12
 _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
-_LONGEST_NAME: Final = 100
-_PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
+_MAX_NAME_CHARACTERS: Final = 100
+_REMOVED_CHARACTERS: Final = re.compile(r"[^A-Za-z_/{}]+")
 """Characters that are removed before names are compared, also digits: they are rarely misspelt."""
-_LOOKED_AT: Final = 500
-_SHOWN: Final = 5
-_UNKNOWN: Final = (
+_MAX_COMPARED_NAMES: Final = 500
+_MAX_SHOWN_NAMES: Final = 5
+_CLARIFICATION_TEXT: Final = (
     "Nothing in this project that I may read is near this question. Which file, class, route or"
     " table is it about?"
 )
@@ -50,26 +50,34 @@ def build_clarification(view: RelationView, query: str, *, first: str = "") -> C
     """Ask the user about definitions with similar names; the prefix `first` goes first."""
     names = find_nearest_names(view, query, first=first)
     if not names:
-        return Clarification(_UNKNOWN)
-    listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
-    question = f"Nothing in this project is near this question. Is it about {listed}?"
+        return Clarification(_CLARIFICATION_TEXT)
+    joined_names = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
+    question = f"Nothing in this project is near this question. Is it about {joined_names}?"
     return Clarification(question, tuple(names))
 
 
 def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> list[str]:
     """Return the names of definitions most similar to a question or a name, nearest first."""
-    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
-    whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
-    is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
+    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MAX_WORDS]
+    whole = "" if len(query) > _MAX_NAME_CHARACTERS else _REMOVED_CHARACTERS.sub("", query).lower()
+    is_name = bool(whole) and (
+        bool(first) or not any(character.isspace() for character in query.strip())
+    )
     like: list[str] = []
     for tried in _iter_search_attempts(words, whole if is_name else ""):
-        like = [one.name for stems in tried for one in view.find_by_parts(stems, _LOOKED_AT)]
+        like = [
+            definition.name
+            for stems in tried
+            for definition in view.find_by_parts(stems, _MAX_COMPARED_NAMES)
+        ]
         if preferred := [name for name in like if name.startswith(first)]:
             like = preferred
             break
-    found = {short: short.lower() for short in map(_shorten_name, like)}
-    asked = [whole] if is_name else words
-    return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
+    candidates = {short: short.lower() for short in map(_shorten_name, like)}
+    compared_words = [whole] if is_name else words
+    return sorted(
+        candidates, key=lambda name: (-_rate_similarity(candidates[name], compared_words), name)
+    )[:_MAX_SHOWN_NAMES]
 
 
 def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
@@ -81,7 +89,7 @@ def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str
         if words:
             yield [[word.removesuffix("s")[:length] for word in words]]
     if len(name) >= _FEWEST:
-        yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MOST_WORDS]]
+        yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MAX_WORDS]]
 
 
 def _shorten_name(name: str) -> str:
@@ -94,7 +102,7 @@ def _shorten_name(name: str) -> str:
 
 def _rate_similarity(name: str, words: list[str]) -> float:
     """Return the similarity of a name to the most similar of several words, from 0 to 1."""
-    bare = _PLAIN.sub("", name)
+    bare = _REMOVED_CHARACTERS.sub("", name)
     return max(SequenceMatcher(None, word, bare).ratio() for word in words)
 
 
@@ -103,8 +111,8 @@ _SYMBOL: Final = re.compile(
     r"|\w+_\w+"
 )
 """Matches names that do not occur in prose: qualified, in camel case, or in snake case."""
-_MOST_NAMES: Final = 4
-_ENTRIES_LOOKED_AT: Final = 10
+_MAX_NAMES: Final = 4
+_MAX_READ_ENTRIES: Final = 10
 """Maximum entries read per part of a name; some may belong to documents the caller may not read."""
 _TABLE_FIELD: Final = "table_name"
 _NAME_FIELDS: Final = ("route_name", "controller_class", _TABLE_FIELD)
@@ -151,9 +159,9 @@ def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[tu
     """Return the names in a request that no definition and no file has, each after its field."""
     names = [(field, value) for field in _NAME_FIELDS if (value := getattr(request, field))]
     in_query = find_question_names(request.query).names
-    names += [("query", one) for one in in_query if _SYMBOL.fullmatch(one)]
+    names += [("query", name) for name in in_query if _SYMBOL.fullmatch(name)]
     undefined: list[tuple[str, str]] = []
-    for field, written in names[:_MOST_NAMES]:
+    for field, written in names[:_MAX_NAMES]:
         name = written if field == "query" else written.removeprefix(TABLE)
         stored = TABLE + name if field == _TABLE_FIELD else written
         if not (
@@ -177,9 +185,9 @@ async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, n
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
         progress.owner,
-        [RankingRequest(part, _ENTRIES_LOOKED_AT, readable) for part in parts],
+        [RankingRequest(part, _MAX_READ_ENTRIES, readable) for part in parts],
     )
-    wanted = [Ranking("words", found) for found in rankings]
+    wanted = [Ranking("words", ranking) for ranking in rankings]
     confirmed = await VerifyStep(services).confirm(progress, wanted)
     terms = [len(parse_query_words(part).terms) for part in parts]
     return all(
@@ -202,8 +210,8 @@ class CodeQuestions:
 
     def consists_of_names(self, query: str) -> bool:
         """Return whether a question consists only of names in the form of identifiers."""
-        asked = find_question_names(query)
-        return asked.is_bare and asked.is_relational
+        question_names = find_question_names(query)
+        return question_names.is_bare and question_names.is_relational
 
     async def complete(
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer

@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     get_stating_node,
 )
 from rag_assets.systems.code_memory.retrieval.view import RelationView
-from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES
+from rag_assets.systems.code_memory.retrieval.walk import MAX_NODES
 from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
 
 _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
@@ -121,18 +121,18 @@ def _divide_share(count: float) -> float:
     return 1 / (1 + math.log2(max(1.0, count)))
 
 
-_CROWD: Final = 30
+_CROWD_RELATIONS: Final = 30
 """Number of relations above which a node passes on less relevance."""
-_SHARED: Final = (PACKAGE, ENV, MIDDLEWARE)
-_SHARED_CROWD: Final = 2
+_SHARED_PREFIXES: Final = (PACKAGE, ENV, MIDDLEWARE)
+_SHARED_CROWD_RELATIONS: Final = 2
 _MIN_SHARE: Final = 0.01
 """Minimum share to pass on along a relation, however relevant the node is."""
 
-_MOST_EDGES: Final = 1_000
-"""Maximum relations read of a node per direction; a node with more is treated as a dead end."""
-_MOST_NEIGHBOURS: Final = 50_000
+_MAX_EDGES: Final = 1_000
+"""Maximum relations of a node to read per direction; a node with more is not followed."""
+_MAX_NEIGHBOURS: Final = 50_000
 """Maximum neighbours and nodes cached for one state and one set of scopes; about 10 MB."""
-_MOST_STATES: Final = 4
+_MAX_STATES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,9 @@ def compute_specificity(name: str, neighbourhood: Neighbourhood) -> float:
     factor is inversely proportional to their number.
     """
     size = max(1, neighbourhood.size)
-    if name.startswith(_SHARED):
-        return min(1.0, _SHARED_CROWD / size)
-    return math.sqrt(min(1.0, _CROWD / size))
+    if name.startswith(_SHARED_PREFIXES):
+        return min(1.0, _SHARED_CROWD_RELATIONS / size)
+    return math.sqrt(min(1.0, _CROWD_RELATIONS / size))
 
 
 _NodeAndFile: TypeAlias = tuple[NodeKey, NodeKey | None]
@@ -202,10 +202,10 @@ class Neighbourhoods:
             nodes: the nodes with these keys.
         """
         files = {key: file for file, key in find_defining_files(keys, nodes).items()}
-        wanted = [(key, files.get(key)) for key in keys]
+        nodes_with_files = [(key, files.get(key)) for key in keys]
         cached = self._cache
-        known = {one: cached[one] for one in wanted if one in cached}
-        missing = [one for one in wanted if one not in known]
+        known = {key: cached[key] for key in nodes_with_files if key in cached}
+        missing = [key for key in nodes_with_files if key not in known]
         if missing:
             fresh = _read_neighbourhoods(view, missing, nodes)
             known |= fresh
@@ -214,9 +214,9 @@ class Neighbourhoods:
 
     def _add_to_cache(self, fresh: Mapping[_NodeAndFile, Neighbourhood]) -> None:
         size = sum(len(neighbourhood.neighbours) + 1 for neighbourhood in fresh.values())
-        if self._size + size > _MOST_NEIGHBOURS:
+        if self._size + size > _MAX_NEIGHBOURS:
             self._cache, self._size = {}, 0
-        if size <= _MOST_NEIGHBOURS:
+        if size <= _MAX_NEIGHBOURS:
             self._cache |= fresh
             self._size += size
 
@@ -237,7 +237,7 @@ class NeighbourhoodCache:
         with self._lock:
             neighbourhoods = self._by_state.setdefault(state, Neighbourhoods())
             self._by_state.move_to_end(state)
-            while len(self._by_state) > _MOST_STATES:
+            while len(self._by_state) > _MAX_STATES:
                 self._by_state.popitem(last=False)
             return neighbourhoods
 
@@ -251,25 +251,25 @@ _CountKey: TypeAlias = tuple[bool, _RelationName, int]
 
 
 def _read_neighbourhoods(
-    view: RelationView, wanted: Sequence[_NodeAndFile], nodes: Mapping[NodeKey, Node]
+    view: RelationView, nodes_with_files: Sequence[_NodeAndFile], nodes: Mapping[NodeKey, Node]
 ) -> dict[_NodeAndFile, Neighbourhood]:
-    edges_at: dict[NodeKey, list[_EdgeAtNode]] = {key: [] for key, _ in wanted}
-    files = {file: key for key, file in wanted if file is not None}
+    edges_at: dict[NodeKey, list[_EdgeAtNode]] = {key: [] for key, _ in nodes_with_files}
+    files = {file: key for key, file in nodes_with_files if file is not None}
     names = dict.fromkeys(name for _, name in (*edges_at, *files))
-    found = view.find_edges_of_names(
+    found_edges = view.find_edges_of_names(
         [*names],
         "both",
         files=[name for _, name in edges_at],
         without=WEAK_RELATIONS,
-        most=_MOST_EDGES,
+        most=_MAX_EDGES,
     )
-    if found.cut and len(wanted) > 1:
+    if found_edges.cut and len(nodes_with_files) > 1:
         # The edges of one node leave no room for the edges of the others.
-        half = len(wanted) // 2
-        return _read_neighbourhoods(view, wanted[:half], nodes) | _read_neighbourhoods(
-            view, wanted[half:], nodes
+        half = len(nodes_with_files) // 2
+        return _read_neighbourhoods(view, nodes_with_files[:half], nodes) | _read_neighbourhoods(
+            view, nodes_with_files[half:], nodes
         )
-    for edge in found.edges:
+    for edge in found_edges.edges:
         ends = (edge.source, get_stating_node(edge)), (edge.source, edge.target)
         if ends[0] == ends[1]:
             continue
@@ -282,14 +282,21 @@ def _read_neighbourhoods(
         (edge.document_id, edge.position): edge for edges in edges_at.values() for edge, *_ in edges
     }
     known = view.find_end_nodes([*distinct.values()], nodes)
-    return {one: _build_neighbourhood(edges_at[one[0]], known, is_cut=found.cut) for one in wanted}
+    return {
+        node_and_file: _build_neighbourhood(
+            edges_at[node_and_file[0]], known, is_cut=found_edges.cut
+        )
+        for node_and_file in nodes_with_files
+    }
 
 
 def _build_neighbourhood(
     edges: Sequence[_EdgeAtNode], known: Mapping[NodeKey, Node], *, is_cut: bool
 ) -> Neighbourhood:
     ordered = []
-    followed = [one for one in edges if one[2] in known]  # Only ends that the repository defines.
+    followed = [
+        edge for edge in edges if edge[2] in known
+    ]  # Only ends that the repository defines.
     relations = [_get_relation_name(edge, known) for edge, *_ in followed]
     counts = _count_relations(followed, relations)
     for (edge, index, other), (kind, is_named) in zip(followed, relations, strict=True):
@@ -298,8 +305,8 @@ def _build_neighbourhood(
         if share >= _MIN_SHARE:
             neighbour = Neighbour(share, other, known[other], edge.kind, is_named, edge.document_id)
             ordered.append((-share, (edge.document_id, edge.position), neighbour))
-    ordered.sort(key=lambda one: one[:2])
-    size = _MOST_EDGES if is_cut else len(edges)
+    ordered.sort(key=lambda neighbour: neighbour[:2])
+    size = _MAX_EDGES if is_cut else len(edges)
     return Neighbourhood([neighbour for _, _, neighbour in ordered], size)
 
 
@@ -308,7 +315,7 @@ def _count_relations(
 ) -> Mapping[_CountKey, float]:
     """Return the number of a node's relations of each kind and direction, weighted by confidence.
 
-    The first part of a key tells whether inferred relations are counted, too. An inferred relation
+    The first part of a key states whether inferred relations are counted, too. An inferred relation
     shares relevance with all relations of its kind and direction, but a stated relation shares it
     only with other stated relations.
     """
@@ -330,17 +337,17 @@ def _get_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relat
 
 _WANTED_FACTOR: Final = 2.5
 """Factor for nodes of a type that a question with names asks for."""
-_MIN_REACHED: Final = 0.04
+_MIN_REACHED_RELEVANCE: Final = 0.04
 """Minimum relevance of a node that is reached from names."""
-_MIN_FOLLOWED: Final = 0.12
+_MIN_FOLLOWED_RELEVANCE: Final = 0.12
 """Minimum relevance of a node whose relations are followed from names."""
-_MOST_FOLLOWED_FROM_NAMES: Final = 20
+_MAX_FOLLOWED_FROM_NAMES: Final = 20
 """Maximum number of nodes whose relations are followed in each step from names."""
-_MOST_FOLLOWED_FROM_RESULTS: Final = (20, 15, 10)
+_MAX_FOLLOWED_FROM_RESULTS: Final = (20, 15, 10)
 """Maximum number of nodes whose relations are followed in each step from search results."""
 _KEPT_SHARE: Final = 0.9
 """Share of relevance that a step from search results keeps."""
-_MIN_PASSED: Final = 0.05
+_MIN_PASSED_RELEVANCE: Final = 0.05
 """Minimum relevance to pass on from search results."""
 
 
@@ -415,7 +422,7 @@ def flow_from_results(
     """
     spread = _SpreadFromResults(view, neighbourhoods, dict(seeds), dict(nodes))
     values = dict(seeds)
-    for most in _MOST_FOLLOWED_FROM_RESULTS:
+    for most in _MAX_FOLLOWED_FROM_RESULTS:
         values = spread.step(values, most)
     return spread.build_flow()
 
@@ -438,8 +445,8 @@ class _Spread:
         self, keys: Sequence[NodeKey]
     ) -> tuple[dict[NodeKey, Neighbourhood], dict[NodeKey, NodeKey]]:
         """Return the neighbourhoods of nodes and, by file, the node for which its edges count."""
-        found = self.neighbourhoods.read(self.view, keys, self.nodes)
-        return found, find_defining_files(keys, self.nodes)
+        fresh = self.neighbourhoods.read(self.view, keys, self.nodes)
+        return fresh, find_defining_files(keys, self.nodes)
 
     def _record_stating_document(self, neighbour: Neighbour, score: float) -> None:
         if neighbour.kind in DOCUMENT_RELATIONS:
@@ -451,8 +458,8 @@ class _Spread:
 class _SpreadFromNames(_Spread):
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
         """Follow the relations of the most relevant nodes in `frontier`; return the new nodes."""
-        strong = [key for key in frontier if self.scores[key] >= _MIN_FOLLOWED]
-        best = sorted(strong, key=lambda key: -self.scores[key])[:_MOST_FOLLOWED_FROM_NAMES]
+        strong = [key for key in frontier if self.scores[key] >= _MIN_FOLLOWED_RELEVANCE]
+        best = sorted(strong, key=lambda key: -self.scores[key])[:_MAX_FOLLOWED_FROM_NAMES]
         if not best:
             return []
         neighbourhoods, files = self._read_neighbourhoods_of(best)
@@ -479,13 +486,13 @@ class _SpreadFromNames(_Spread):
     def _select_frontier(
         self, new: Mapping[NodeKey, float], new_nodes: Mapping[NodeKey, Node]
     ) -> list[NodeKey]:
-        room = MOST_NODES - len(self.scores)
+        room = MAX_NODES - len(self.scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
-        kept = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED]
-        for key in kept:
+        kept_keys = [key for key in ordered[: max(0, room)] if new[key] >= _MIN_REACHED_RELEVANCE]
+        for key in kept_keys:
             self.scores[key] = new[key]
             self.nodes[key] = new_nodes[key]
-        return kept
+        return kept_keys
 
     def build_flow(self, wanted: frozenset[str]) -> Flow:
         """Return the reached nodes; nodes that the question names come first."""
@@ -497,8 +504,8 @@ class _SpreadFromNames(_Spread):
             )
             for key, node in self.nodes.items()
         ]
-        nodes.sort(key=lambda one: (len(one.path) > 1, -one.score, one.node.name))
-        defining = {one.node.document_id for one in nodes}
+        nodes.sort(key=lambda reached: (len(reached.path) > 1, -reached.score, reached.node.name))
+        defining = {reached.node.document_id for reached in nodes}
         stating = {id_: s for id_, s in self.stating_documents.items() if id_ not in defining}
         return Flow(tuple(nodes), stating)
 
@@ -531,7 +538,7 @@ class _SpreadFromResults(_Spread):
             passed = _KEPT_SHARE * values[key] * factor
             for neighbour in neighbourhoods[key].neighbours:
                 gain = passed * neighbour.share
-                if gain < _MIN_PASSED:
+                if gain < _MIN_PASSED_RELEVANCE:
                     break
                 # Edges of a followed file count for its definition.
                 end = files.get(neighbour.key, neighbour.key)
@@ -548,7 +555,7 @@ class _SpreadFromResults(_Spread):
             ReachedNode(self.nodes[key], gain * self.followed.get(key, 1.0), self.paths[key])
             for key, gain in self.gained.items()
         ]
-        nodes.sort(key=lambda one: (-one.score, one.node.name))
+        nodes.sort(key=lambda reached: (-reached.score, reached.node.name))
         return Flow(tuple(nodes), self.stating_documents)
 
     def _remember_path(

@@ -20,20 +20,20 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses
 from rag_assets.systems.code_memory.languages.tags import get_language_family, load_tag_languages
 from rag_assets.systems.code_memory.reading import get_language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, RelationView
+from rag_assets.systems.code_memory.retrieval.view import MAX_IMPLEMENTATIONS, RelationView
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, parse_uses
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, split_name
 from rag_assets.systems.code_memory.symbols.naming import get_name_style
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
-MOST_ROWS: Final = 4_000
+MAX_ROWS: Final = 4_000
 """Maximum number of rows (the uses of one name in one file) to read for one question."""
-MOST_FILES: Final = 400
+MAX_FILES: Final = 400
 """Maximum number of files with definitions to read, to find the definition around a use."""
-MOST_TARGETS: Final = 60
+MAX_TARGETS: Final = 60
 """Maximum number of definitions to look up at once."""
-MOST_CANDIDATES: Final = 20
+MAX_CANDIDATES: Final = 20
 """Number of definitions of one name above which possible uses of the name are only counted."""
 _SOURCES_AT_ONCE: Final = 50
 """Number of definitions whose relations are read at once; more could exceed the view's limit."""
@@ -52,12 +52,12 @@ _RELATIONS: Final[Mapping[UseKind, str]] = {
 }
 """The name of the relation for each kind of use."""
 _ORDER: Final = [*_RELATIONS]
-_MENTIONS: Final = frozenset({"mention", "comment"})
+_MENTION_KINDS: Final = frozenset({"mention", "comment"})
 _CONFIDENCE: Final = {"name": 0.8, "scip": 1.0}
 """Confidence of certain uses, by `how` of their relation."""
-BY_INDEX: Final = EVIDENCE_NAMES["scip"]
+WHY_BY_SCIP: Final = EVIDENCE_NAMES["scip"]
 """Why a use is certain if a SCIP index resolves the name at its place."""
-_WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
+_RARE_NAME: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
 """Matches names that rarely occur in libraries too: names of several words, and names of types."""
 
 
@@ -96,7 +96,7 @@ class Use:
         kind = _RELATIONS[self.kind]
         if kind != "mentions" and is_test(parse_path(self.uri)):
             kind = "tests"
-        how = "scip" if self.why == BY_INDEX else "name" if self.why else "possible"
+        how = "scip" if self.why == WHY_BY_SCIP else "name" if self.why else "possible"
         return Relation(
             *(kind, self.source, self.target, how),
             confidence=_CONFIDENCE.get(how) or 1 / max(1, self.candidates + 1),
@@ -153,8 +153,8 @@ class _FileUses:
 
     def has_import_of(self, name: str) -> bool:
         """Return whether an import in this file names `name`."""
-        found = self.names.get(name)
-        return found is not None and any(use.kind == "import" for use in found.uses)
+        uses = self.names.get(name)
+        return uses is not None and any(use.kind == "import" for use in uses.uses)
 
 
 def find_uses_of_nodes(
@@ -166,16 +166,16 @@ def find_uses_of_nodes(
         stated: known relations; uses on the same lines are omitted, and equal calls in one
             definition are certain.
     """
-    found = [one for node in nodes if (one := _build_target(node)) is not None]
-    targets = found[:MOST_TARGETS]
-    wanted = dict.fromkeys(target.name for target in targets)
-    if not wanted:
+    sought = [sought_target for node in nodes if (sought_target := _build_target(node)) is not None]
+    targets = sought[:MAX_TARGETS]
+    target_names = dict.fromkeys(target.name for target in targets)
+    if not target_names:
         return FoundUses()
     others = dict.fromkeys(name for target in targets for name in (target.owner, target.stem))
-    other_names = [name for name in others if name and name not in wanted]
-    rows, is_cut = view.find_name_uses([*wanted], other_names, MOST_ROWS)
+    other_names = [name for name in others if name and name not in target_names]
+    rows, is_cut = view.find_name_uses([*target_names], other_names, MAX_ROWS)
     uses = _UseResolver(view, targets, _group_by_file(rows), stated).resolve()
-    return replace(uses, omitted=uses.omitted + len(found) - len(targets) + int(is_cut))
+    return replace(uses, omitted=uses.omitted + len(sought) - len(targets) + int(is_cut))
 
 
 class _UseResolver:
@@ -191,10 +191,12 @@ class _UseResolver:
         self._targets, self._files = targets, files
         self._stated: set[StatedUse] = set()
         self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for one in stated:
-            self._stated.add((one.uri, one.line_start, _get_last_part(one.target, one.uri)))
-            self._evidence[one.source, one.target].append(one.evidence)
-        read = files[:MOST_FILES]
+        for relation in stated:
+            self._stated.add(
+                (relation.uri, relation.line_start, _get_last_part(relation.target, relation.uri))
+            )
+            self._evidence[relation.source, relation.target].append(relation.evidence)
+        read = files[:MAX_FILES]
         self._omitted = len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
         for symbol in view.list_definitions([file.row.uri for file in read]):
@@ -231,10 +233,10 @@ class _UseResolver:
                     if use is not None:
                         key = use.uri, use.line, use.name
                         (certain if use.why else possible).setdefault(key, use)
-        left = [use for key, use in possible.items() if key not in certain]
-        left.sort(key=lambda use: (*self._get_rank_key(use), use.uri, use.line))
+        remaining_uses = [use for key, use in possible.items() if key not in certain]
+        remaining_uses.sort(key=lambda use: (*self._get_rank_key(use), use.uri, use.line))
         ordered = sorted(certain.values(), key=lambda use: (use.uri, use.line))
-        return FoundUses(tuple(ordered), tuple(left), omitted)
+        return FoundUses(tuple(ordered), tuple(remaining_uses), omitted)
 
     def _resolve_use(self, target: _Target, file: _FileUses, place: NameUse) -> Use | None:
         """Return the use of a target at a place; None if already known or of something else."""
@@ -244,7 +246,7 @@ class _UseResolver:
         language = file.language
         is_program = language in load_tag_languages() or language in {"vue", "svelte"}
         is_foreign = is_program and get_language_family(language) != target.family
-        if is_foreign and place.kind not in _MENTIONS:
+        if is_foreign and place.kind not in _MENTION_KINDS:
             return None
         first, last = target.node.line_start or 0, target.node.line_end or 0
         if row.uri == target.node.uri and first <= place.line <= last:
@@ -257,10 +259,10 @@ class _UseResolver:
         candidates = self._candidates[row.source, target.family, target.name]
         within = _find_innermost(self._symbols[row.uri], place.line)
         is_in_namesake = within is not None and _get_last_part(within.name, row.uri) == target.name
-        if is_in_namesake and place.kind in _MENTIONS and not place.receiver:
+        if is_in_namesake and place.kind in _MENTION_KINDS and not place.receiver:
             return None  # The place is in the first line of another definition with this name.
         why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
-        why = BY_INDEX if exact else why
+        why = WHY_BY_SCIP if exact else why
         return Use(
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
             *(row.source, within, why, len(candidates) + (target.node.name not in candidates)),
@@ -277,15 +279,17 @@ class _UseResolver:
         """Return why a place is a certain use of a definition; "" if it is not certain."""
         if within is not None and self._is_repeated(target, place, within):
             return "repeated call"
-        is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
-        if place.kind in _MENTIONS and not (is_mention and file.language in load_tag_languages()):
+        is_mention = place.kind == "mention" and _RARE_NAME.search(target.name) is not None
+        if place.kind in _MENTION_KINDS and not (
+            is_mention and file.language in load_tag_languages()
+        ):
             return ""
         if self._is_named_after_class(place, target, file):
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and is_within(within.name, target.holder)
-            others = (one for one in candidates if one != target.node.name)
-            if inside and not any(is_within(one, target.holder) for one in others):
+            others = (candidate for candidate in candidates if candidate != target.node.name)
+            if inside and not any(is_within(candidate, target.holder) for candidate in others):
                 return "same class"
         near = self._explain_bare_name(target, file) if place.receiver == "" else ""
         return near or self._explain_single_name(target, file, place, candidates)
@@ -294,7 +298,7 @@ class _UseResolver:
         self, target: _Target, file: _FileUses, place: NameUse, candidates: Collection[str]
     ) -> str:
         """Return why a name can only mean this definition; "" if it may mean another one."""
-        if place.receiver and _WORDS.search(target.name) is None:
+        if place.receiver and _RARE_NAME.search(target.name) is None:
             return ""
         if not candidates or candidates == {target.node.name}:
             return "only definition"
@@ -308,8 +312,8 @@ class _UseResolver:
         """Return whether the receiver is the class, or a variable named only after it."""
         if not place.receiver or place.receiver == target.owner:
             return bool(place.receiver)
-        wanted = fold_name(place.receiver)
-        if place.kind != "call" or not wanted or wanted != fold_name(target.owner):
+        receiver_name = fold_name(place.receiver)
+        if place.kind != "call" or not receiver_name or receiver_name != fold_name(target.owner):
             return False
         key = file.row.source, target.family, target.name
         if key not in self._owners:
@@ -317,7 +321,7 @@ class _UseResolver:
             of_name = self._owners[key] = defaultdict(set)
             for candidate in self._candidates[key]:
                 of_name[fold_name(_get_owner(candidate))].add(candidate)
-        return self._owners[key].get(wanted, set()) <= {target.node.name}
+        return self._owners[key].get(receiver_name, set()) <= {target.node.name}
 
     def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
         """Return whether a call has the same text as a known call in the same definition."""
@@ -325,8 +329,8 @@ class _UseResolver:
         if place.kind != "call" or not evidence:
             return False
         before = rf"\b{re.escape(place.receiver)}\W{{1,3}}" if place.receiver else "^"
-        written = re.compile(rf"{before}{re.escape(target.name)}\b")
-        return any(map(written.search, evidence))
+        written_use = re.compile(rf"{before}{re.escape(target.name)}\b")
+        return any(map(written_use.search, evidence))
 
     def _explain_bare_name(self, target: _Target, file: _FileUses) -> str:
         """Return why a name without receiver means this definition; "" if that is not certain."""
@@ -342,13 +346,13 @@ class _UseResolver:
         if places.get(uri):
             return ""
         if any(map(file.has_import_of, filter(None, (target.name, target.stem, target.owner)))):
-            imported = {one for one in places if file.has_import_of(_get_stem(one))}
+            imported = {uri for uri in places if file.has_import_of(_get_stem(uri))}
             if len(imported | {target.node.uri}) == 1:
                 return "import"
         language = load_tag_languages().get(file.language)
         if language is not None and language.is_open_in_folder:
             folder = posixpath.dirname(uri)
-            in_folder = [one for one in places if posixpath.dirname(one) == folder]
+            in_folder = [uri for uri in places if posixpath.dirname(uri) == folder]
             if in_folder == [target.node.uri] and len(places[in_folder[0]]) == 1:
                 return "same package"
         return ""
@@ -358,41 +362,41 @@ class _UseResolver:
         several = {
             key: names
             for key, names in self._candidates.items()
-            if 1 < len(names) <= 1 + MOST_IMPLEMENTATIONS
+            if 1 < len(names) <= 1 + MAX_IMPLEMENTATIONS
         }
         methods = [(source, name) for (source, *_), names in several.items() for name in names]
         edges = view.find_implementations(methods, "out") if methods else []
         followed = {(edge.source, edge.stated_of, edge.target) for edge in edges}
-        found = set()
+        implemented = set()
         for key, names in several.items():
             own = {end for source, base, end in followed if source == key[0] and base in names}
             if len(names - own) == 1:
-                found.add(key)
-        return found
+                implemented.add(key)
+        return implemented
 
     def _find_stated_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
         """Return the targets of known relations by place, to rule out other definitions there."""
         rare = {
-            key: names for key, names in self._candidates.items() if len(names) <= MOST_CANDIDATES
+            key: names for key, names in self._candidates.items() if len(names) <= MAX_CANDIDATES
         }
-        known = {one for names in rare.values() for one in names}
+        known = {name for names in rare.values() for name in names}
         resolvable = {name for *_, name in rare}
         sources = {
             within.name
-            for file in self._files[:MOST_FILES]
+            for file in self._files[:MAX_FILES]
             for target in self._targets
             if target.name in resolvable
             for place in file.names.get(target.name, NameUses(())).uses
             if place.kind != "definition"
             and (within := _find_innermost(self._symbols[file.row.uri], place.line)) is not None
         }
-        found: dict[StatedUse, set[str]] = defaultdict(set)
+        targets_by_place: dict[StatedUse, set[str]] = defaultdict(set)
         for some in batched(sorted(sources), _SOURCES_AT_ONCE) if len(known) > 1 else ():
             for edge in view.find_edges_of_names(some, "out").edges:
                 if edge.target in known:
                     last = _get_last_part(edge.target, edge.uri)
-                    found[edge.uri, edge.line_start, last].add(edge.target)
-        return found
+                    targets_by_place[edge.uri, edge.line_start, last].add(edge.target)
+        return targets_by_place
 
     def _find_scip_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
         """Return the targets that SCIP indexes state, by place; see ELSEWHERE."""
@@ -400,33 +404,33 @@ class _UseResolver:
         names = {target.name for target in self._targets}
         nodes = sorted(known | {target.node.name for target in self._targets})
         nodes += [f"{ELSEWHERE}:{name}" for name in sorted(names)]
-        found: dict[StatedUse, set[str]] = defaultdict(set)
+        targets_by_place: dict[StatedUse, set[str]] = defaultdict(set)
         for some in batched(nodes, _SOURCES_AT_ONCE):
             for edge in view.find_scip_edges(some):
                 name = edge.target.removeprefix(f"{ELSEWHERE}:")
                 last = name if name != edge.target else _get_last_part(name, edge.uri)
-                found[edge.uri, edge.line_start, last].add(edge.target)
-        return found
+                targets_by_place[edge.uri, edge.line_start, last].add(edge.target)
+        return targets_by_place
 
     def _get_rank_key(self, use: Use) -> tuple[int, int, int]:
         """Return a sort key for possible uses; the most likely uses have the smallest keys."""
         owner, receiver = _get_owner(use.target), fold_name(use.receiver)
         folded = fold_name(owner)
         is_alike = bool(receiver and owner) and (receiver in folded or folded in receiver)
-        return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
+        return int(use.kind in _MENTION_KINDS), int(not is_alike), _ORDER.index(use.kind)
 
 
 def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
     """Return all occurrences of a word as possible uses, even if no definition has this name."""
-    rows, is_cut = view.find_name_uses([name], [], MOST_ROWS)
+    rows, is_cut = view.find_name_uses([name], [], MAX_ROWS)
     files = _group_by_file(rows)
     uses = [
         Use(
-            *(name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source),
+            *(name, name, use.kind, use.receiver, file.row.uri, use.line, file.row.source),
             *(None, "", 0),
         )
         for file in files
-        for one in file.names[name].uses
+        for use in file.names[name].uses
     ]
     omitted = sum(file.names[name].omitted for file in files) + int(is_cut)
     programs = {file.row.uri for file in files if file.language in load_tag_languages()}
@@ -455,11 +459,11 @@ def _build_target(node: Node) -> _Target | None:
 
 def _group_by_file(rows: Iterable[FoundNameUses]) -> list[_FileUses]:
     """Return the files of rows in the same order; derived documents are left out."""
-    found: dict[tuple[str, str], _FileUses] = {}
+    files: dict[tuple[str, str], _FileUses] = {}
     for row in rows:
-        file = found.setdefault((row.document_id, row.uri), _FileUses(row))
+        file = files.setdefault((row.document_id, row.uri), _FileUses(row))
         file.names[row.name] = parse_uses(row.places)
-    return [file for file in found.values() if file.language not in {"derived"}]
+    return [file for file in files.values() if file.language not in {"derived"}]
 
 
 def is_within(name: str, holder: str) -> bool:
@@ -470,7 +474,9 @@ def is_within(name: str, holder: str) -> bool:
 
 def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
     around = [symbol for symbol in symbols if symbol.line_start <= line <= symbol.line_end]
-    return min(around, key=lambda one: one.line_end - one.line_start, default=None)
+    return min(
+        around, key=lambda definition: definition.line_end - definition.line_start, default=None
+    )
 
 
 def _get_last_part(name: str, uri: str) -> str:
@@ -486,7 +492,7 @@ def _get_owner(name: str) -> str:
 
 
 def _get_stem(uri: str) -> str:
-    """Return the name by which imports refer to a file: that of its folder for `index.ts`."""
+    """Return the name by which imports refer to a file: for `index.ts`, the folder's name."""
     folder, name = posixpath.split(parse_path(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

@@ -23,12 +23,12 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdges,
     FoundNameUses,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
     Permits,
 )
 from rag_assets.systems.code_memory.catalog.relations import RelationRows
 from rag_assets.systems.code_memory.relations.reexports import (
-    Handed,
+    ReexportTargets,
     group_members_by_reexport,
     iter_import_names,
     iter_possible_reexports,
@@ -52,10 +52,10 @@ from rag_assets.systems.code_memory.symbols.names import (
     split_name,
 )
 from rag_assets.systems.code_memory.symbols.naming import (
-    ALL,
-    CALLED,
-    HANDED,
-    SCOPED,
+    EVERYTHING,
+    REEXPORT_PREFIX,
+    SCOPED_PREFIX,
+    SHORT_NAME_PREFIX,
     depends_on_path,
     ends_with_name,
     find_candidates,
@@ -69,9 +69,9 @@ _MAX_LOOKED_UP: Final = 500
 IMPLEMENTED_BY: Final = "implemented_by"
 """Kind of the edge from a method of a type to the method of a subtype that a call may run."""
 _SUBTYPES: Final = ("extends", "implements")
-_MOST_SUBTYPES: Final = 200
+_MAX_SUBTYPES: Final = 200
 """Maximum number of subtypes of a type; if it has more, methods are not looked up in any."""
-MOST_IMPLEMENTATIONS: Final = 20
+MAX_IMPLEMENTATIONS: Final = 20
 """Maximum number of implementations of a method; if it has more, none is followed."""
 
 
@@ -81,7 +81,7 @@ class NameLookup(NamedTuple):
     Attributes:
         source: the repository.
         name: the name, qualified by the file's imports as far as the path of the file shows.
-        path: the path of the file; for a name in SCOPED, the definition that uses it.
+        path: the path of the file; for a name in SCOPED_PREFIX, the definition that uses it.
     """
 
     source: str
@@ -91,7 +91,7 @@ class NameLookup(NamedTuple):
     @classmethod
     def from_edge(cls, edge: FoundEdge, name: str) -> NameLookup:
         """Return the lookup of a name that an edge has as its source or target."""
-        is_scoped = name.startswith(SCOPED)
+        is_scoped = name.startswith(SCOPED_PREFIX)
         return cls(edge.source, name, edge.stated_of if is_scoped else parse_path(edge.uri))
 
 
@@ -105,11 +105,15 @@ class Reexports:
     """
 
     edges: Callable[[Sequence[str], Direction], Sequence[FoundEdge]]
-    called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
+    called: Callable[[Collection[str]], Mapping[str, NamesByRepository]]
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
         """Return the definition of each name that means exactly one; other names are omitted."""
-        exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
+        exported = (
+            lookup
+            for lookup in names
+            if not lookup.name.startswith((SHORT_NAME_PREFIX, SCOPED_PREFIX))
+        )
         pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
         seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
         definitions: dict[NameLookup, str] = {}
@@ -135,7 +139,7 @@ class Reexports:
                 defined: set[str | None] = set()
                 for name, path in spellings:
                     candidates = called.get(get_short_name(name), {}).get(lookup.source, ())
-                    if not name.endswith(ALL):
+                    if not name.endswith(EVERYTHING):
                         defined.add(find_definition(name, path, candidates))
                 defined -= {None}
                 if len(defined) == 1:
@@ -156,33 +160,35 @@ class Reexports:
             if not members:
                 break
             frontier = []
-            for edge in self.edges([HANDED + name for name in members], "in"):
-                target = edge.target.removeprefix(HANDED)
+            for edge in self.edges([REEXPORT_PREFIX + name for name in members], "in"):
+                target = edge.target.removeprefix(REEXPORT_PREFIX)
                 definition = find_definition(target, parse_path(edge.uri), members)
                 if definition is not None:
-                    alias = edge.stated_of.removeprefix(HANDED)
+                    alias = edge.stated_of.removeprefix(REEXPORT_PREFIX)
                     fresh = iter_import_names(alias, definition, members[definition])
                     frontier += [name for name in fresh if name not in known]
                     known |= dict.fromkeys(frontier)
             frontier = frontier[:_MAX_LOOKED_UP]
         return [*known][first:]
 
-    def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
+    def _read_reexports(self, names: Iterable[str]) -> dict[str, ReexportTargets]:
         """Return the re-exports that these names may refer to: by repository, then by name."""
         nodes = dict.fromkeys(
-            HANDED + reexport for name in names for reexport in iter_possible_reexports(name)
+            REEXPORT_PREFIX + reexport
+            for name in names
+            for reexport in iter_possible_reexports(name)
         )
         reexports: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*nodes], "out") if nodes else ():
-            alias = edge.stated_of.removeprefix(HANDED)
-            target = edge.target.removeprefix(HANDED), parse_path(edge.uri)
+            alias = edge.stated_of.removeprefix(REEXPORT_PREFIX)
+            target = edge.target.removeprefix(REEXPORT_PREFIX), parse_path(edge.uri)
             reexports.setdefault(edge.source, {}).setdefault(alias, []).append(target)
         return dict(reexports)
 
 
-MOST_EDGES = 2_000
+MAX_EDGES = 2_000
 """Maximum number of edges read in one step."""
-MOST_SPELLED = 500
+MAX_SPELLED = 500
 """Maximum number of definitions, or of files, that are read for one name."""
 
 
@@ -205,7 +211,7 @@ class RelationView:
         """Return the definitions with this name: qualified, or short as in `Controller@method`."""
         wanted = name.lstrip("\\").replace("@", "::")
         defined = self.find_by_qualified_names([*dict.fromkeys([name, wanted])])
-        exactly = [one for one in defined if one.name == name] or defined
+        exactly = [definition for definition in defined if definition.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
             return exactly or self._filter_permitted(
                 self.relations.find_by_short_name(list_search_keys(name))
@@ -215,7 +221,11 @@ class RelationView:
             return exactly
         shorts = [get_short_name(wanted), *list_search_keys(name)]
         called = self._filter_permitted(self.relations.find_by_short_name(shorts))
-        precise = [one for one in called if "." in wanted and ends_with_name(one.name, wanted)]
+        precise = [
+            definition
+            for definition in called
+            if "." in wanted and ends_with_name(definition.name, wanted)
+        ]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def find_by_suffix(self, name: str) -> list[FoundSymbol]:
@@ -226,20 +236,24 @@ class RelationView:
 
         def filter_symbols(symbols: Sequence[FoundSymbol]) -> list[FoundSymbol]:
             permitted = self._filter_permitted(symbols)
-            return [one for one in permitted if split_name(one.name)[-len(parts) :] == parts]
+            return [
+                definition
+                for definition in permitted
+                if split_name(definition.name)[-len(parts) :] == parts
+            ]
 
-        *_, last = written = split_name(name, folded=False)[-2:]
-        shorts = dict.fromkeys((".".join(written).lower(), last.lower(), parts[-1]))
-        found = filter_symbols(self.relations.find_by_short_name([*shorts]))
-        if any(split_name(one.name, folded=False)[-1] == last for one in found):
-            return found
-        found += filter_symbols(self.relations.find_by_last_part(last, MOST_SPELLED))
-        return [*dict.fromkeys(found)]
+        *_, last = name_parts = split_name(name, folded=False)[-2:]
+        shorts = dict.fromkeys((".".join(name_parts).lower(), last.lower(), parts[-1]))
+        definitions = filter_symbols(self.relations.find_by_short_name([*shorts]))
+        if any(split_name(definition.name, folded=False)[-1] == last for definition in definitions):
+            return definitions
+        definitions += filter_symbols(self.relations.find_by_last_part(last, MAX_SPELLED))
+        return [*dict.fromkeys(definitions)]
 
     def find_files_by_suffix(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
         encoded = build_uri("", name.strip("/")).removeprefix("/")
-        return self._filter_permitted(self.relations.find_files(encoded, MOST_SPELLED))
+        return self._filter_permitted(self.relations.find_files(encoded, MAX_SPELLED))
 
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
@@ -256,30 +270,30 @@ class RelationView:
         return self._filter_permitted(self.relations.find_definitions(names)) if names else []
 
     def list_edges_of_kind(self, kind: str) -> list[FoundEdge]:
-        """Return all edges of a kind, at most MOST_EDGES."""
-        return self._filter_permitted(self.relations.list_edges_of_kind(kind, MOST_EDGES))
+        """Return all edges of a kind, at most MAX_EDGES."""
+        return self._filter_permitted(self.relations.list_edges_of_kind(kind, MAX_EDGES))
 
     def find_edges_naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
         """Return the edges of a kind whose target is one of these spellings."""
-        return self._filter_permitted(self.relations.find_edges_to(spellings, kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.find_edges_to(spellings, kind, MAX_EDGES))
 
     def find_scip_edges(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to these nodes that a SCIP index states."""
-        found = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
-        return [one for one in self._filter_permitted(found) if one.how == "scip"]
+        edges = self.relations.find_edges(nodes, "in", MAX_EDGES).edges
+        return [edge for edge in self._filter_permitted(edges) if edge.how == "scip"]
 
     def list_documents(
         self, source_types: Sequence[str], *, only_unscanned: bool = False
     ) -> list[FoundDocument]:
         """Return the documents of these source types; see RelationRows.list_documents."""
-        found = self.relations.list_documents(source_types, only_unscanned=only_unscanned)
-        return self._filter_permitted(found)
+        documents = self.relations.list_documents(source_types, only_unscanned=only_unscanned)
+        return self._filter_permitted(documents)
 
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""
         documents = self._filter_permitted(self.relations.list_first_documents(sources))
-        found = {one.source for one in documents}
-        return [source for source in sources if source in found]
+        readable = {document.source for document in documents}
+        return [source for source in sources if source in readable]
 
     def find_by_parts(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return at most `limit` definitions with a name that contains one of these parts."""
@@ -306,20 +320,22 @@ class RelationView:
                 is "in".
             only, without: see RelationRows.find_edges.
             most: maximum edges per direction; if there are more, none are returned. By default the
-                first MOST_EDGES are returned.
+                first MAX_EDGES are returned.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._reexports.list_other_names(nodes) if direction != "out" else []
-        found = self.relations.find_edges(
+        found_edges = self.relations.find_edges(
             [*nodes, *others],
             direction,
-            MOST_EDGES if most is None else most,
+            MAX_EDGES if most is None else most,
             files=uris if direction != "in" else (),
             only=only,
             without=without,
             whole=most is not None,
         )
-        return replace(found, edges=self._resolve_ends(self._filter_permitted(found.edges)))
+        return replace(
+            found_edges, edges=self._resolve_ends(self._filter_permitted(found_edges.edges))
+        )
 
     def find_implementations(
         self, keys: Sequence[NodeKey], direction: Direction
@@ -344,34 +360,41 @@ class RelationView:
         opposite: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
         edges = self.find_edges_of_names(types, opposite[direction], only=_SUBTYPES).edges
         subtypes = Counter((edge.source, edge.target) for edge in edges)
-        found: list[FoundEdge] = []
+        implementations: list[FoundEdge] = []
         for edge in edges:
-            if subtypes[edge.source, edge.target] > _MOST_SUBTYPES:
+            if subtypes[edge.source, edge.target] > _MAX_SUBTYPES:
                 continue
             sides = {"out": (edge.target,), "in": (edge.stated_of,)}
             known = sides.get(direction, (edge.target, edge.stated_of))
-            members = [one for owner in known for one in owners.get((edge.source, owner), ())]
-            ends = {one: (edge.target + one, edge.stated_of + one) for one in members}
-            found += (
+            members = [member for owner in known for member in owners.get((edge.source, owner), ())]
+            ends = {member: (edge.target + member, edge.stated_of + member) for member in members}
+            implementations += (
                 edge._replace(kind=IMPLEMENTED_BY, stated_of=method, target=implementation)
                 for method, implementation in ends.values()
             )
-        names = {name for edge in found for name in (edge.stated_of, edge.target)}
-        defined = {(one.source, one.name) for one in self.find_by_qualified_names(sorted(names))}
-        found = [
+        names = {name for edge in implementations for name in (edge.stated_of, edge.target)}
+        defined = {
+            (definition.source, definition.name)
+            for definition in self.find_by_qualified_names(sorted(names))
+        }
+        implementations = [
             edge
-            for edge in found
+            for edge in implementations
             if {(edge.source, edge.stated_of), (edge.source, edge.target)} <= defined
         ]
-        counts = Counter((one.source, one.stated_of) for one in found)
-        return [one for one in found if counts[one.source, one.stated_of] <= MOST_IMPLEMENTATIONS]
+        counts = Counter((edge.source, edge.stated_of) for edge in implementations)
+        return [
+            edge
+            for edge in implementations
+            if counts[edge.source, edge.stated_of] <= MAX_IMPLEMENTATIONS
+        ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """Replace names at the ends of edges by the definitions that they clearly mean."""
         # Names in a SCIP index are complete; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
-        named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
-        shorts = {name: _get_short_name(name) for name in named if depends_on_path(name)}
+        end_names = {end for edge in spelled for end in (edge.target, edge.stated_of)}
+        shorts = {name: _get_short_name(name) for name in end_names if depends_on_path(name)}
         if not shorts:
             return [*edges]
         called = self.relations.find_names(set(shorts.values()), self._permits)
@@ -383,9 +406,9 @@ class RelationView:
         ends = ((edge, name) for edge in spelled for name in (edge.target, edge.stated_of))
         lookups = {NameLookup.from_edge(edge, name): None for edge, name in ends if name in shorts}
         resolved = {
-            one: find_definition(one.name, one.path, found) if found else None
-            for one in lookups
-            for found in (like[one.source, one.name],)
+            lookup: find_definition(lookup.name, lookup.path, definitions) if definitions else None
+            for lookup in lookups
+            for definitions in (like[lookup.source, lookup.name],)
         }
         lost = [lookup for lookup, definition in resolved.items() if definition is None]
         resolved |= self._reexports.find_definitions(lost) if lost else {}
@@ -414,7 +437,7 @@ class RelationView:
     def _reexports(self) -> Reexports:
         return Reexports(
             lambda names, way: self._filter_permitted(
-                self.relations.find_edges(names, way, MOST_EDGES).edges
+                self.relations.find_edges(names, way, MAX_EDGES).edges
             ),
             lambda shorts: self.relations.find_names(shorts, self._permits),
         )
@@ -436,7 +459,7 @@ class RelationView:
         first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
-        found = self.find_edges_of_names(
+        found_edges = self.find_edges_of_names(
             [*names], direction, files=files, only=only, without=without
         )
 
@@ -447,7 +470,7 @@ class RelationView:
                 return edge
             return edge._replace(stated_of=source, target=target)
 
-        return replace(found, edges=[*map(replace_files, found.edges)])
+        return replace(found_edges, edges=[*map(replace_files, found_edges.edges)])
 
     def find_end_nodes(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
@@ -457,8 +480,8 @@ class RelationView:
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         nodes = {end: known[end] for end in ends if end in known}
         names = sorted({name for source, name in ends if name and (source, name) not in known})
-        for one in self.find_by_qualified_names(names):
-            nodes[one.source, one.name] = build_node(one)
+        for definition in self.find_by_qualified_names(names):
+            nodes[definition.source, definition.name] = build_node(definition)
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
@@ -470,14 +493,17 @@ class RelationView:
     def find_files(self, names: Sequence[str]) -> list[Node]:
         """Return the nodes of existing files; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
-        found = self._filter_permitted(self.relations.find_documents(uris)) if uris else []
-        return [build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
+        documents = self._filter_permitted(self.relations.find_documents(uris)) if uris else []
+        return [
+            build_file_node(FILE + document.uri, get_repository_source(document.source))
+            for document in documents
+        ]
 
     def add_evidence(self, edges: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
         """Return the relations of edges with their evidence; see RelationsChanged."""
         read = {
-            (one.document_id, one.position): one.evidence or ""
-            for one in self.relations.add_evidence([edge for edge, _ in edges])
+            (complete_edge.document_id, complete_edge.position): complete_edge.evidence or ""
+            for complete_edge in self.relations.add_evidence([edge for edge, _ in edges])
         }
         if any((edge.document_id, edge.position) not in read for edge, _ in edges):
             raise RelationsChanged
@@ -486,20 +512,24 @@ class RelationView:
             for edge, relation in edges
         ]
 
-    def _filter_permitted(self, found: Sequence[_Place]) -> list[_Place]:
-        return [place for place in found if self.policy.permits(self.caller, place)]
+    def _filter_permitted(self, items: Sequence[_Place]) -> list[_Place]:
+        return [place for place in items if self.policy.permits(self.caller, place)]
 
 
 def _split_member(name: str) -> tuple[str, str]:
     """Return the owner of a member, and the member with its separator; "", "" if no owner."""
     for mark in ("::", "."):
-        owner, found, member = name.rpartition(mark)
-        if found and owner and member:
+        owner, separator, member = name.rpartition(mark)
+        if separator and owner and member:
             return owner, mark + member
     return "", ""
 
 
 def _get_short_name(name: str) -> str:
-    if name.startswith(SCOPED):
-        return name.removeprefix(SCOPED).rpartition("::")[2].lower()
-    return name.removeprefix(CALLED) if name.startswith(CALLED) else get_short_name(name)
+    if name.startswith(SCOPED_PREFIX):
+        return name.removeprefix(SCOPED_PREFIX).rpartition("::")[2].lower()
+    return (
+        name.removeprefix(SHORT_NAME_PREFIX)
+        if name.startswith(SHORT_NAME_PREFIX)
+        else get_short_name(name)
+    )

@@ -35,7 +35,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 from rag_assets.systems.code_memory.retrieval.uses import find_uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import (
     IMPLEMENTED_BY,
-    MOST_EDGES,
+    MAX_EDGES,
     RelationsChanged,
     RelationView,
 )
@@ -47,7 +47,7 @@ _KINDS_ADDED: Final = {
 }
 """Kinds of relations that unresolved statements about routes, or about tables, may add."""
 
-_TYPES: Final = {
+_END_TYPES: Final = {
     ROUTES: frozenset(
         {"route", "controller", "controller_method", "middleware", "policy", "api_endpoint"}
     ),
@@ -55,11 +55,11 @@ _TYPES: Final = {
 }
 """Types of nodes at either end of the relations that such a statement may add."""
 
-_STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
+_STATING_TYPES: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
 """Types of nodes at the source of the relations that such a statement may add."""
 
-_MOST_LISTED: Final = 3
-_LONGEST_REASON: Final = 120
+_MAX_LISTED_REASONS: Final = 3
+_MAX_REASON_CHARACTERS: Final = 120
 _FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
 
 
@@ -101,10 +101,13 @@ def describe_unresolved(
         )
     ]
     readable = {file.uri for file in view.find_files(list({FILE + uri for uri, _ in relevant}))}
-    relevant = [(uri, one) for uri, one in relevant if uri in readable]
+    relevant = [(uri, statement) for uri, statement in relevant if uri in readable]
     if not relevant:
         return None
-    lines = [f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip() for uri, one in relevant]
+    lines = [
+        f"{uri}:{statement.line} {statement.reason[:_MAX_REASON_CHARACTERS]}".rstrip()
+        for uri, statement in relevant
+    ]
     return (
         f"{format_count(len(relevant), 'statement')} of routes or tables computed:"
         f" {_join_first(lines)}"
@@ -128,7 +131,7 @@ def describe_unfollowed_calls(
     unfollowed = [call for call in calls if (call.source, _get_target_class(call)) in facades]
     if not unfollowed:
         return None
-    places = sorted({(one.uri, one.line_start, one.target) for one in unfollowed})
+    places = sorted({(call.uri, call.line_start, call.target) for call in unfollowed})
     lines = [f"{uri}:{line} {name}" for uri, line, name in places]
     return f"{format_count(len(places), 'call')} on facades not followed: {_join_first(lines)}"
 
@@ -153,7 +156,7 @@ def _may_affect(
     if about:
         of = TABLES if about.startswith(TABLE) else ROUTES
         return _is_requested(of, question) and any(node.name == about for node in own)
-    return any(_may_add_relations(one, question, own, nodes) for one in _KINDS_ADDED)
+    return any(_may_add_relations(topic, question, own, nodes) for topic in _KINDS_ADDED)
 
 
 def _may_add_relations(
@@ -163,7 +166,7 @@ def _may_add_relations(
         return False
     if not nodes:
         return about == _choose_topic(question.name)
-    types = (_STATING if question.direction == "out" else _TYPES)[about]
+    types = (_STATING_TYPES if question.direction == "out" else _END_TYPES)[about]
     return any(node.source_type in types for node in own)
 
 
@@ -176,21 +179,21 @@ def _choose_topic(name: str) -> str:
 
     The unresolved statements on that topic may concern the name.
     """
-    prefix = next((one for one in PREFIXES if name.startswith(one)), "")
+    prefix = next((known_prefix for known_prefix in PREFIXES if name.startswith(known_prefix)), "")
     if prefix == TABLE:
         return TABLES
     return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
 
 
 def _join_first(lines: Sequence[str]) -> str:
-    more = len(lines) - _MOST_LISTED
-    return "; ".join(lines[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(lines) - _MAX_LISTED_REASONS
+    return "; ".join(lines[:_MAX_LISTED_REASONS]) + (f" and {more:,} more" if more > 0 else "")
 
 
-MOST_STEPS = 8
+MAX_STEPS = 8
 USUAL_STEPS = 5
-MOST_NODES = 200
-MOST_USES = 200
+MAX_NODES = 200
+MAX_USES = 200
 
 _Answer = TypeVar("_Answer")
 
@@ -205,7 +208,7 @@ class WalkResult:
         complete: whether no limit cut the result, and no computed relation may be missing.
         why: why the result is incomplete; None if it is complete.
         start_names: names of the start nodes.
-        uses: uses of the start nodes found by name, at most MOST_USES: certain uses first, then
+        uses: uses of the start nodes found by name, at most MAX_USES: certain uses first, then
             possible uses; see retrieval.uses.
     """
 
@@ -239,8 +242,14 @@ class Walker:
         view = self.get_serving_view(tenant_id, caller)
         if view is None:
             return []
-        found = view.find_by_name(name) if name is not None else view.list_definitions([path or ""])
-        return [build_node(one) for one in found if path is None or one.uri == path]
+        definitions = (
+            view.find_by_name(name) if name is not None else view.list_definitions([path or ""])
+        )
+        return [
+            build_node(definition)
+            for definition in definitions
+            if path is None or definition.uri == path
+        ]
 
     def walk_from_name(
         self,
@@ -258,17 +267,17 @@ class Walker:
             name: as for find_definitions, or a name with a prefix, such as `table:NAME`.
             kinds: the kinds of the relations to follow; empty for all.
             direction: relations that start at the name (out), that lead to it (in), or both.
-            depth: number of steps, up to MOST_STEPS.
+            depth: number of steps, up to MAX_STEPS.
 
         Raises:
             UnknownTenant, RoleRefused: see get_serving_view.
         """
 
         def walk(view: RelationView) -> WalkResult:
-            found = self.walk_in_view(
+            result = self.walk_in_view(
                 view, tenant_id, RelationQuestion(name, kinds, direction), depth=depth
             )
-            return found if direction == "out" else _add_uses(view, found, kinds)
+            return result if direction == "out" else _add_uses(view, result, kinds)
 
         return self.read_with_view(tenant_id, caller, walk) or WalkResult()
 
@@ -299,7 +308,7 @@ class Walker:
         """Return the result of a walk in a view; several walks of one answer may share a view.
 
         Args:
-            depth: number of steps, up to MOST_STEPS.
+            depth: number of steps, up to MAX_STEPS.
 
         Raises:
             RelationsChanged: a document was replaced during the walk; see read_with_view.
@@ -311,28 +320,28 @@ class Walker:
         if direction == "in":
             # Implementations depend on the method, but users of the implementations do not.
             state.add_implementations(start, "out")
-        for _ in range(min(depth, MOST_STEPS)):
+        for _ in range(min(depth, MAX_STEPS)):
             if frontier:
                 frontier = state.follow_edges(frontier)
                 frontier += state.add_implementations(frontier, direction)
-        found = state.build_result()
+        result = state.build_result()
         lacks = [
-            self._describe_missing(tenant_id, view, question, found),
+            self._describe_missing(tenant_id, view, question, result),
             describe_unfollowed_calls(question, state.lost_calls, view),
         ]
-        why = "; ".join(one for one in (found.why, *lacks) if one)
-        return replace(found, complete=not why, why=why or None)
+        why = "; ".join(reason for reason in (result.why, *lacks) if reason)
+        return replace(result, complete=not why, why=why or None)
 
     def _describe_missing(
-        self, tenant_id: str, view: RelationView, question: RelationQuestion, found: WalkResult
+        self, tenant_id: str, view: RelationView, question: RelationQuestion, result: WalkResult
     ) -> str | None:
         """Describe computed routes and tables that an answer may lack; None if there are none."""
-        if not may_lack_relations(question, found.nodes):
+        if not may_lack_relations(question, result.nodes):
             return None
         unresolved = get_code_catalog(self._catalog).derivations.list_unresolved(tenant_id)
         if not any(unresolved.values()):
             return None
-        return describe_unresolved(question, found.nodes, unresolved, view)
+        return describe_unresolved(question, result.nodes, unresolved, view)
 
     def get_serving_view(
         self, tenant_id: str, caller: Caller, *, from_memory: bool = True
@@ -373,22 +382,22 @@ class Walker:
         relations = get_code_catalog(self._catalog).relations
         rows = relations.select_readable(Readable(build.ref.id, build.generation, principals))
         graph = relations.graphs.get(build, moment.state) if from_memory else None
-        found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
-        return RelationView(found, self._policy, caller)
+        relation_reader = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
+        return RelationView(relation_reader, self._policy, caller)
 
 
-def _add_uses(view: RelationView, found: WalkResult, kinds: Sequence[str]) -> WalkResult:
+def _add_uses(view: RelationView, result: WalkResult, kinds: Sequence[str]) -> WalkResult:
     """Return a walk's result extended by the uses of its start nodes that are found by name."""
-    start_nodes = [node for node in found.nodes if node.name in found.start_names]
-    by_name = find_uses_of_nodes(view, start_nodes, stated=found.relations)
-    uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
+    start_nodes = [node for node in result.nodes if node.name in result.start_names]
+    by_name = find_uses_of_nodes(view, start_nodes, stated=result.relations)
+    uses = [use.relation for use in (*by_name.certain, *by_name.possible)]
     uses = [use for use in uses if not kinds or use.kind in kinds]
-    left = max(0, len(uses) - MOST_USES) + by_name.omitted
-    found = replace(found, uses=tuple(uses[:MOST_USES]))
-    if not left:
-        return found
-    why = f"at least {format_count(left, 'use')} by name are left out"
-    return replace(found, complete=False, why=f"{found.why}; {why}" if found.why else why)
+    omitted_uses = max(0, len(uses) - MAX_USES) + by_name.omitted
+    result = replace(result, uses=tuple(uses[:MAX_USES]))
+    if not omitted_uses:
+        return result
+    why = f"at least {format_count(omitted_uses, 'use')} by name are left out"
+    return replace(result, complete=False, why=f"{result.why}; {why}" if result.why else why)
 
 
 class _WalkState:
@@ -409,7 +418,8 @@ class _WalkState:
     def find_start_nodes(self, name: str) -> list[NodeKey]:
         """Add the nodes with a name, in all repositories, and return their keys."""
         self._nodes |= {
-            (one.source, one.name): build_node(one) for one in self._view.find_by_name(name)
+            (definition.source, definition.name): build_node(definition)
+            for definition in self._view.find_by_name(name)
         }
         self._nodes |= {
             (file.repository, file.name): file for file in self._view.find_files([name])
@@ -461,8 +471,8 @@ class _WalkState:
                 continue
             ends = [(edge.source, relation.source), (edge.source, relation.target)]
             fresh = [end for end in ends if end not in self._nodes]
-            if len(self._nodes) + len(fresh) > MOST_NODES:
-                self._why = f"more than {MOST_NODES} nodes"
+            if len(self._nodes) + len(fresh) > MAX_NODES:
+                self._why = f"more than {MAX_NODES} nodes"
                 continue
             self._nodes |= {end: known[end] for end in fresh}
             new += fresh
@@ -486,11 +496,11 @@ class _WalkState:
     ) -> list[FoundEdge]:
         edges = self._view.find_edges_of_nodes(nodes, self._nodes, direction, only=only)
         if edges.cut:
-            self._why = f"more than {MOST_EDGES:,} relations at one follow_edges"
-        wanted = set(nodes)
+            self._why = f"more than {MAX_EDGES:,} relations at one follow_edges"
+        node_keys = set(nodes)
         return [
             edge
             for edge in edges.edges
-            if (edge.source, get_stating_node(edge)) in wanted
-            or (edge.source, edge.target) in wanted
+            if (edge.source, get_stating_node(edge)) in node_keys
+            or (edge.source, edge.target) in node_keys
         ]

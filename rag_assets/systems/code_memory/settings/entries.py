@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ITEM: Final = "[]"
 """Represents a list item in a path."""
 
-DEEPEST: Final = 16
+MAX_DEPTH: Final = 16
 """Maximum depth of entries; deeper keys are part of the entry that contains them."""
 
 Path: TypeAlias = tuple[str, ...]
@@ -49,7 +49,7 @@ ReadEntries: TypeAlias = tuple[tuple[SettingsEntry, ...], bool]
 _PARSE_SECONDS: Final = 3.0
 """Maximum parse time of one file; a usual file of 1 MiB takes a tenth of a second."""
 
-_DAMAGED_TOKENS: Final = 100_000
+_MAX_DAMAGED_TOKENS: Final = 100_000
 """Maximum number of tokens in a damaged part of a text; a longer part yields no entries."""
 
 
@@ -88,17 +88,17 @@ def read_json_entries(text: str) -> ReadEntries:
 
 def _replace_with_json(match: re.Match[str]) -> str:
     """Return a replacement of the same length that is valid JSON."""
-    written = match[0]
+    matched_text = match[0]
     match match.lastgroup:
         case "blank":
-            return " " * len(written)
+            return " " * len(matched_text)
         case "number":
-            return "1" * len(written)
+            return "1" * len(matched_text)
         case "key":
             return '"":'
-        case "string" if len(written) > 1 and not (written[0] == "'" != written[-1]):
-            return f'"{"x" * (len(written) - 2)}"'
-    return written
+        case "string" if len(matched_text) > 1 and not (matched_text[0] == "'" != matched_text[-1]):
+            return f'"{"x" * (len(matched_text) - 2)}"'
+    return matched_text
 
 
 def read_toml_entries(text: str) -> ReadEntries:
@@ -118,10 +118,10 @@ _ESCAPE: Final = re.compile(r"\\([\"\\/])")
 
 def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
     """Yield the entries of the tables, pairs and items in a JSON or TOML tree."""
-    todo: list[tuple[Node, Path]] = [(root, ())]
-    while todo:
-        node, path = todo.pop()
-        if len(path) >= DEEPEST:
+    pending: list[tuple[Node, Path]] = [(root, ())]
+    while pending:
+        node, path = pending.pop()
+        if len(path) >= MAX_DEPTH:
             continue
         if node.type == "ERROR":
             children = _list_damaged_children(tree, node, path)
@@ -131,24 +131,24 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
             if child.type in _TABLES:
                 table = _read_table(tree, child)
                 yield table
-                todo.append((child, table.path))
+                pending.append((child, table.path))
                 continue
             if child.type == "pair":
-                named, value = _read_pair(tree, child, at)
+                entry_path, value = _read_pair(tree, child, at)
             elif node.type == "array" and child.type not in {"comment", "ERROR"}:
-                named, value = (*at, ITEM), child
+                entry_path, value = (*at, ITEM), child
             else:
-                todo.append((child, at))
+                pending.append((child, at))
                 continue
-            if len(named) > DEEPEST:
+            if len(entry_path) > MAX_DEPTH:
                 continue
             holds = value is not None and value.type in _CONTAINERS
             scalar = None if value is None or holds else unquote(tree.get_node_text(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
-            yield SettingsEntry(named, tree.start(child), end, scalar)
+            yield SettingsEntry(entry_path, tree.start(child), end, scalar)
             if holds and value is not None:
-                todo.append((value, named))
+                pending.append((value, entry_path))
 
 
 def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
@@ -193,22 +193,22 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
 
     The grammar reads an unclosed object as a sequence of tokens and pairs.
     """
-    found: list[tuple[Node, Path]] = []
-    if error.child_count > _DAMAGED_TOKENS:
-        return found
+    children: list[tuple[Node, Path]] = []
+    if error.child_count > _MAX_DAMAGED_TOKENS:
+        return children
     paths, name, outermost = [base], ITEM, True
     for child in error.children:
         if child.type in {"{", "["}:
-            is_kept = not outermost and len(paths[-1]) < DEEPEST
+            is_kept = not outermost and len(paths[-1]) < MAX_DEPTH
             paths.append((*paths[-1], name) if is_kept else paths[-1])
             name, outermost = ITEM, False
         elif child.type in {"}", "]"} and len(paths) > 1:
             paths.pop()
         elif child.type == "string":
             name = unquote(tree.get_node_text(child))
-        elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
-            found.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
-    return found
+        elif child.type in {"pair", "object", "array"} and len(paths[-1]) < MAX_DEPTH:
+            children.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
+    return children
 
 
 def unquote(token: str) -> str:
@@ -246,7 +246,7 @@ class _EntryStack:
         """Close the open entries at this level and at deeper levels."""
         while self._open and self._open[-1][0] >= level:
             entry = self._open.pop()[1]
-            if len(entry.path) <= DEEPEST:
+            if len(entry.path) <= MAX_DEPTH:
                 self.closed.append(replace(entry, end=max(end, entry.start)))
 
 
@@ -288,13 +288,13 @@ def read_ini_entries(text: str) -> ReadEntries:
     return _sort_entries(entries.closed), whole
 
 
-_YAML_DEPTH: Final = 200
+_MAX_YAML_DEPTH: Final = 200
 """Nesting depth at which reading stops; libyaml takes quadratic time for nested brackets."""
-_YAML_RESTARTS: Final = 20
+_MAX_YAML_RESTARTS: Final = 20
 """Maximum number of times that reading restarts after a damaged position in one file."""
-_YAML_MENDS: Final = 20
+_MAX_YAML_MENDS: Final = 20
 """Maximum number of damaged lines that are masked in one file to read the text around them."""
-_YAML_REREAD: Final = 300_000
+_MAX_YAML_REREAD_CHARACTERS: Final = 300_000
 """Maximum number of characters that are read again because lines were masked."""
 
 _UNREADABLE: Final = re.compile(
@@ -324,13 +324,15 @@ def read_yaml_entries(text: str) -> ReadEntries:
     entries: list[SettingsEntry] = []
     at, whole = int(text.startswith("\ufeff")), True
     restarts, mends, reread = 0, 0, 0
-    while restarts < _YAML_RESTARTS:
+    while restarts < _MAX_YAML_RESTARTS:
         reader = _YamlEventReader(text, masked, at, is_masked=is_masked)
         damaged = reader.read()
         whole = whole and damaged is None
-        if damaged is not None and mends < _YAML_MENDS:
+        if damaged is not None and mends < _MAX_YAML_MENDS:
             mends, reread = mends + 1, reread + damaged - at
-            mended = _mask_damage(masked, damaged) if reread <= _YAML_REREAD else masked
+            mended = (
+                _mask_damage(masked, damaged) if reread <= _MAX_YAML_REREAD_CHARACTERS else masked
+            )
             if mended != masked:
                 masked = mended
                 continue
@@ -384,7 +386,7 @@ class _YamlEventReader:
         try:
             for event in yaml.parse(self._masked[self._base :], Loader=yaml.CSafeLoader):
                 self._handle_event(event)
-                if len(self._open) > _YAML_DEPTH:
+                if len(self._open) > _MAX_YAML_DEPTH:
                     return len(self._text)
         except yaml.MarkedYAMLError as error:
             is_tab = "tab" in (error.problem or "")
@@ -453,9 +455,9 @@ class _YamlEventReader:
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index
-        written = self._text[start:end]
-        is_mended = written != self._masked[start:end]
+        written_text = self._text[start:end]
+        is_mended = written_text != self._masked[start:end]
         if isinstance(event, yaml.ScalarEvent) and not (self._is_masked or is_mended):
             return str(event.value)
-        properties = _PROPERTIES.match(written)
-        return unquote(written[properties.end() if properties else 0 :])
+        properties = _PROPERTIES.match(written_text)
+        return unquote(written_text[properties.end() if properties else 0 :])

@@ -26,8 +26,8 @@ from rag_assets.systems.code_memory.settings.entries import (
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit, sort_facts
 
 _COMMENT: Final = re.compile(r"[ \t]*(?:#|//|;|/\*|\*)")
-_AFTER: Final = re.compile(r"[ \t]*+,?+[ \t]*+(?:(?:#|//)[^\n]*+)?")
-_LONGEST_SYMBOL: Final = 500
+_TEXT_AFTER_VALUE: Final = re.compile(r"[ \t]*+,?+[ \t]*+(?:(?:#|//)[^\n]*+)?")
+_MAX_SYMBOL_CHARACTERS: Final = 500
 _WORD: Final = re.compile(r"\w")
 
 
@@ -43,7 +43,7 @@ def _list_units(
     Args:
         symbol: returns the name of an entry; by default, its last key.
     """
-    found: list[Unit] = []
+    units: list[Unit] = []
     at = 0
     for entry in entries:
         if entry.start < at or entry.end <= entry.start:
@@ -53,28 +53,28 @@ def _list_units(
             _find_end_with_comma(text, entry.end),
         )
         name = entry.path[-1] if symbol is None else symbol(entry)
-        found.append(Unit(start, end, role, name[:_LONGEST_SYMBOL]))
+        units.append(Unit(start, end, role, name[:_MAX_SYMBOL_CHARACTERS]))
         at = end
-    return found
+    return units
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
     """Return units that cover a text, each with the `ends` in it; brackets join a neighbour."""
-    made: list[Unit] = []
+    covering_units: list[Unit] = []
     opening: Unit | None = None
     for unit in add_rest_units(text, units):
         bare = unit.role == "rest" and not _WORD.search(text, unit.start, unit.end)
-        if bare and made:
-            made[-1] = replace(made[-1], end=unit.end)
+        if bare and covering_units:
+            covering_units[-1] = replace(covering_units[-1], end=unit.end)
             continue
         if bare:
             opening = opening or unit
             continue
-        made.append(unit if opening is None else replace(unit, start=opening.start))
+        covering_units.append(unit if opening is None else replace(unit, start=opening.start))
         opening = None
     if opening is not None:
-        made.append(replace(opening, end=len(text.rstrip())))
-    return tuple(replace(unit, cuts=select_cuts_within(ends, unit)) for unit in made)
+        covering_units.append(replace(opening, end=len(text.rstrip())))
+    return tuple(replace(unit, cuts=select_cuts_within(ends, unit)) for unit in covering_units)
 
 
 def _find_start_with_comments(text: str, start: int, at: int) -> int:
@@ -94,7 +94,7 @@ def _find_start_with_comments(text: str, start: int, at: int) -> int:
 
 
 def _find_end_with_comma(text: str, end: int) -> int:
-    after = _AFTER.match(text, end)
+    after = _TEXT_AFTER_VALUE.match(text, end)
     last = end if after is None else after.end()
     if last < len(text) and text[last] not in "\r\n":
         last = end + (text[end:last].find(",") + 1)
@@ -102,9 +102,9 @@ def _find_end_with_comma(text: str, end: int) -> int:
 
 
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
-_DEPTH: Final = 3
+_OPERATION_KEY_DEPTH: Final = 3
 """Depth of the keys of operations, as in `paths./invoices.get`."""
-_LONGEST_PATH: Final = 500
+_MAX_PATH_CHARACTERS: Final = 500
 """Maximum characters of a path, and of a server's path, which each operation repeats."""
 
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
@@ -124,42 +124,46 @@ def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEnt
         return []
     base = _read_server_path(entries)
     starts = [entry.start for entry in entries]
-    found = []
+    operations = []
     for index, entry in enumerate(entries):
-        top, path, verb = entry.path if len(entry.path) == _DEPTH else ("", "", "")
-        is_path = top == "paths" and path.startswith("/") and len(path) <= _LONGEST_PATH
+        top, path, verb = entry.path if len(entry.path) == _OPERATION_KEY_DEPTH else ("", "", "")
+        is_path = top == "paths" and path.startswith("/") and len(path) <= _MAX_PATH_CHARACTERS
         if not is_path or verb.lower() not in _METHODS:
             continue
         inner = entries[index + 1 : bisect_left(starts, entry.end, index)]
-        own_values = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
+        own_values = {
+            entry.path[3]: entry.value
+            for entry in inner
+            if len(entry.path) == _OPERATION_KEY_DEPTH + 1
+        }
         method = verb.upper()
         values = {
             "method": method,
             "path": base + path,
             "operation_id": own_values.get("operationId") or "",
-            "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
+            "tags": [entry.value for entry in inner if entry.path[3:] == ("tags", ITEM)],
         }
         symbol = f"{method} {base}{path}"
-        found.append((entry, Fact("operation", entry.start, entry.end, symbol, values)))
-    return found
+        operations.append((entry, Fact("operation", entry.start, entry.end, symbol, values)))
+    return operations
 
 
 def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
     """Return the path prefix that an API description states for all operations; "" if absent."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
-            return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")
+            return _ORIGIN.sub("", entry.value)[:_MAX_PATH_CHARACTERS].rstrip("/")
     return ""
 
 
 BROKEN: Final = "parts of the file could not be read"
-MOST_SETTINGS: Final = 5_000
+MAX_SETTINGS: Final = 5_000
 """Maximum number of settings reported for one file."""
 
-_LONGEST_NAME: Final = 500
+_MAX_NAME_CHARACTERS: Final = 500
 """Maximum characters of a setting's name; a setting with a longer name is left out."""
 
-_EVIDENCE: Final = 1_000
+_MAX_EVIDENCE_CHARACTERS: Final = 1_000
 """Maximum characters of a fact's evidence."""
 
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -198,8 +202,10 @@ def _read_settings(text: str, language: str) -> CodeText:
     )
     facts: list[Fact] = [fact for _, fact in operations]
     facts += iter_manifest_facts(language, entries)
-    facts += islice(_iter_setting_facts(language, entries), MOST_SETTINGS)
-    facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
+    facts += islice(_iter_setting_facts(language, entries), MAX_SETTINGS)
+    facts = [
+        replace(fact, end=min(fact.end, fact.start + _MAX_EVIDENCE_CHARACTERS)) for fact in facts
+    ]
     notes = () if whole else (BROKEN,)
     return CodeText(_cover_text(text, units, ends), sort_facts(facts), notes)
 
@@ -212,13 +218,13 @@ read_yaml: Final = partial(_read_settings, language="yaml")
 
 def _list_outermost_entries(entries: Sequence[SettingsEntry]) -> list[SettingsEntry]:
     """Return the outermost entries: tables by their header, and keys outside all tables."""
-    found: list[SettingsEntry] = []
+    outermost: list[SettingsEntry] = []
     at = 0
     for entry in entries:
         if entry.start >= at:
-            found.append(entry)
+            outermost.append(entry)
             at = entry.end
-    return found
+    return outermost
 
 
 def _iter_setting_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
@@ -230,7 +236,7 @@ def _iter_setting_facts(language: str, entries: Sequence[SettingsEntry]) -> Iter
         if entry.value is None or ITEM in entry.path:
             continue
         # Without this limit, thousands of keys below a long key would each repeat it.
-        if sum(map(len, entry.path)) + len(entry.path) - 1 <= _LONGEST_NAME:
+        if sum(map(len, entry.path)) + len(entry.path) - 1 <= _MAX_NAME_CHARACTERS:
             values = {"name": ".".join(entry.path)}
             if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):
                 values["of"] = "environment"

@@ -64,10 +64,10 @@ from rag_assets.systems.code_memory.sources.scip_file import ScipFiles
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, get_type_of_path
 
 DEFAULT_MAX_BYTES = 1 << 20
-MOST_MAX_BYTES = 64 << 20
+MAX_CONFIGURED_BYTES = 64 << 20
 """Largest allowed max_bytes: memory must hold the whole content of a file several times."""
 
-_LOOKS = 3
+_MAX_LISTING_ATTEMPTS = 3
 """Maximum number of attempts to list a worktree while checkouts change it."""
 
 UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -107,7 +107,7 @@ class GitConfig(SourceConfig):
     ref: str = Field(default=WORKTREE, min_length=1, max_length=1_000)
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0, le=MOST_MAX_BYTES)
+    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0, le=MAX_CONFIGURED_BYTES)
     scip: tuple[Annotated[str, Field(pattern=_PATH, max_length=4_096)], ...] = ()
 
     @field_validator("include", "exclude")
@@ -205,11 +205,11 @@ class GitSource:
             tree, worktree = _read_worktree(repository)
         except ListingFailed as error:
             raise self._add_source_name(error) from error
-        facts = [_get_file_state(file) for file in worktree.files.values()]
+        file_states = [_get_file_state(file) for file in worktree.files.values()]
         folders = encode_folders(self._select_folders(worktree.folders))
         attributes = worktree.attributes.compute_state(worktree.files)
         indexes = _list_index_state(self._indexes.find(worktree.files))
-        state = tree, info, repository.autocrlf, facts, attributes, folders
+        state = tree, info, repository.autocrlf, file_states, attributes, folders
         return compute_key("git", *state, *indexes)
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
@@ -305,17 +305,17 @@ class GitSource:
             sure = stored.is_certain or _is_settled(file, listed_at_ns)
             blob = stored.blob if sure else None
             size = len(stored.content) if blob else 0
-            yield self._build_document(path, (blob, file.facts), size)
+            yield self._build_document(path, (blob, file.file_stat), size)
         yield from self._iter_indexes(exclusion, self._indexes.find(worktree.files))
 
     def _iter_indexes(
         self, exclusion: Exclusion, indexes: Mapping[str, os.stat_result | None]
     ) -> Iterator[ListedDocument]:
         """Yield the SCIP indexes, even if Git ignores them, unless the source excludes them."""
-        for path, facts in indexes.items():
+        for path, file_stat in indexes.items():
             if not self._count_if_excluded("not-included" if exclusion.is_excluded(path) else None):
-                listed = self._build_document(path, (None, facts), 0)
-                yield replace(listed, media_type=DERIVED_TYPE, source_type="scip")
+                listed_document = self._build_document(path, (None, file_stat), 0)
+                yield replace(listed_document, media_type=DERIVED_TYPE, source_type="scip")
 
     def _build_exclusion(
         self, attributes: Attributes, files: Mapping[str, TreeFile | WorktreeFile]
@@ -329,10 +329,12 @@ class GitSource:
         self._left_out[rule] += 1
         return True
 
-    def _build_document(self, path: str, listed: _ListedVersion, size: int) -> ListedDocument:
-        self._listed[path] = listed
-        blob, metadata = listed
-        facts = None if blob else metadata
+    def _build_document(
+        self, path: str, listed_version: _ListedVersion, size: int
+    ) -> ListedDocument:
+        self._listed[path] = listed_version
+        blob, metadata = listed_version
+        file_stat = None if blob else metadata
         return ListedDocument(
             source=self.name,
             path=path,
@@ -340,23 +342,23 @@ class GitSource:
             uri=build_uri(self.name, path),
             media_type=find_repository_type(path),
             source_type=get_type_of_path(path),
-            size=size if facts is None else facts.st_size,
-            mtime_ns=0 if facts is None else clamp_time(facts.st_mtime_ns),
-            ctime_ns=0 if facts is None else clamp_time(facts.st_ctime_ns),
-            inode=0 if facts is None else facts.st_ino,
+            size=size if file_stat is None else file_stat.st_size,
+            mtime_ns=0 if file_stat is None else clamp_time(file_stat.st_mtime_ns),
+            ctime_ns=0 if file_stat is None else clamp_time(file_stat.st_ctime_ns),
+            inode=0 if file_stat is None else file_stat.st_ino,
             source_metadata=_METADATA,
             version=blob,
         )
 
     def _read_content(self, path: str, max_bytes: int) -> bytes | None:
         repository, tree = self._opened
-        blob, facts = self._listed.get(path, (None, None))
+        blob, file_stat = self._listed.get(path, (None, None))
         if blob is None:
             committed = repository.find_tree_file(tree, path)
             if committed is not None and committed.mode not in REGULAR:
                 committed = None
             if self._config.ref == WORKTREE:
-                content = read_unchanged(self._root, path, facts, max_bytes)
+                content = read_unchanged(self._root, path, file_stat, max_bytes)
                 if content is not None:
                     return repository.stored.convert(path, content, committed).content
                 if not self._is_skipped(repository, path, max_bytes):
@@ -397,7 +399,7 @@ def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
 
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
     """Return the checked-out tree and the worktree, read again if a checkout changed them."""
-    for _ in range(_LOOKS):
+    for _ in range(_MAX_LISTING_ATTEMPTS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)
         files = repository.list_files(tree)
@@ -408,25 +410,25 @@ def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
 
 
 def _get_file_state(file: WorktreeFile) -> list[str | int | None]:
-    if file.facts is None:
+    if file.file_stat is None:
         return [file.path, file.mode, None if file.tracked is None else file.tracked.oid]
-    return [file.path, *get_file_identity(file.facts)]
+    return [file.path, *get_file_identity(file.file_stat)]
 
 
 def _list_index_state(indexes: Mapping[str, os.stat_result | None]) -> list[list[str | int | None]]:
     """Return path and identity of each SCIP index, for comparison with a later state."""
     return [
-        [path, *(() if facts is None else get_file_identity(facts))]
-        for path, facts in indexes.items()
+        [path, *(() if file_stat is None else get_file_identity(file_stat))]
+        for path, file_stat in indexes.items()
     ]
 
 
 def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
     """Return whether any later change of the file is certain to change its mtime."""
-    if file.facts is None:
+    if file.file_stat is None:
         return True
-    written = file.facts.st_mtime_ns
-    return written + RACY_NS <= listed_at_ns or written > listed_at_ns + FUTURE_NS
+    written_at_ns = file.file_stat.st_mtime_ns
+    return written_at_ns + RACY_NS <= listed_at_ns or written_at_ns > listed_at_ns + FUTURE_NS
 
 
 def _build(config: GitConfig, context: SourceContext) -> GitSource:

@@ -34,7 +34,7 @@ from rag_assets.ingest.sources.disk import stream_file
 from rag_assets.systems.code_memory.derived.model import INDEX
 
 FILE_NAME: Final = "index.scip"
-MOST_BYTES: Final = 128 << 20
+MAX_BYTES: Final = 128 << 20
 """Size in bytes above which an index is refused."""
 _MANIFESTS: Final = frozenset(
     {"Cargo.toml", "Gemfile", "build.gradle", "build.gradle.kts", "build.sbt", "composer.json"}
@@ -42,15 +42,15 @@ _MANIFESTS: Final = frozenset(
     | {"tsconfig.json"}
 )
 """Names of files that make a folder the root of a subproject."""
-_MOST_CHARACTERS: Final = 20_000_000
+_MAX_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
-_MOST_ENTRIES: Final = 2_000_000
+_MAX_ENTRIES: Final = 2_000_000
 """Maximum number of files and occurrences of an index; each takes more memory than its bytes."""
-_ROOT_PARTS: Final = 3
+_MAX_ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
 NO_HASH: Final = "-"
 """Replaces the hash of a file's text if the index does not contain the text."""
-_DEFINITION: Final = 1
+_DEFINITION_BIT: Final = 1
 """Bit of `symbol_roles` for a definition."""
 _ENCODINGS: Final = range(1, 4)
 """Known position encodings: code units of UTF-8, UTF-16 and UTF-32."""
@@ -68,13 +68,13 @@ class ScipFiles:
         named: paths below the root, or absolute paths that the tenant may read.
     """
 
-    def __init__(self, root: Path, named: Iterable[str]) -> None:
+    def __init__(self, root: Path, configured_paths: Iterable[str]) -> None:
         self._root = root
         self._named: dict[str, Path] = {}
-        for path in named:
+        for path in configured_paths:
             # The listed path of an index outside of the root contains none of its folders.
-            listed = f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
-            self._named[listed if path[0] == "/" else path] = root / path
+            listed_path = f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
+            self._named[listed_path if path[0] == "/" else path] = root / path
 
     def __contains__(self, path: str) -> bool:
         """Return whether a SCIP index would have this path; the file need not exist."""
@@ -89,8 +89,13 @@ class ScipFiles:
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
         usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
-        found = {path: facts for path in usual if (facts := _find_facts(self._root / path))}
-        return {**found, **{path: _find_facts(place) for path, place in self._named.items()}}
+        usual_files = {
+            path: file_stat for path in usual if (file_stat := _find_file_stat(self._root / path))
+        }
+        return {
+            **usual_files,
+            **{path: _find_file_stat(place) for path, place in self._named.items()},
+        }
 
     def read(self, path: str) -> str:
         """Return the text form of an index.
@@ -99,22 +104,22 @@ class ScipFiles:
             DocumentRejected: the file is missing, damaged, too large, or not a SCIP index.
         """
         place = self._named.get(path, self._root / path)
-        if path in self._named and _find_facts(place) is None:
+        if path in self._named and _find_file_stat(place) is None:
             raise DocumentRejected(
                 f"the SCIP index {path!r} is missing, or is a link",
                 hint="create the file, or remove its path from `scip` of the source",
             )
-        pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
+        pieces = stream_file(place.parent, place.name, max_bytes=MAX_BYTES)
         return render_index(b"".join(pieces), path)
 
 
-def _find_facts(place: Path) -> os.stat_result | None:
+def _find_file_stat(place: Path) -> os.stat_result | None:
     """Return the metadata of a regular file; None if it is missing or not a regular file."""
     try:
-        facts = place.lstat()
+        file_stat = place.lstat()
     except OSError:
         return None
-    return facts if stat.S_ISREG(facts.st_mode) else None
+    return file_stat if stat.S_ISREG(file_stat.st_mode) else None
 
 
 class IndexedSymbol(NamedTuple):
@@ -130,9 +135,9 @@ def render_index(data: bytes, path: str) -> str:
     Raises:
         DocumentRejected: the file is damaged, too large, or not a SCIP index.
     """
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise DocumentTooLarge(
-            f"the SCIP index {path!r} is larger than {MOST_BYTES >> 20} MiB",
+            f"the SCIP index {path!r} is larger than {MAX_BYTES >> 20} MiB",
             hint="create a separate index for each subproject",
         )
     try:
@@ -143,9 +148,9 @@ def render_index(data: bytes, path: str) -> str:
             hint="create the index again with the tool that wrote it",
         ) from error
     text = "\n".join(_write_lines(path, root, documents)) + "\n"
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > _MAX_CHARACTERS:
         raise DocumentTooLarge(
-            f"the text of the SCIP index {path!r} has more than {_MOST_CHARACTERS:,} characters",
+            f"the text of the SCIP index {path!r} has more than {_MAX_CHARACTERS:,} characters",
             hint="create a separate index for each subproject",
         )
     return text
@@ -174,7 +179,9 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
             case 1:
                 is_index = True
                 of_metadata = dict(_read_fields(_require_bytes(value)))
-                root = str(_require_bytes(of_metadata.get(_PROJECT_ROOT, memoryview(b""))), "utf-8")
+                root = str(
+                    _require_bytes(of_metadata.get(_PROJECT_ROOT_FIELD, memoryview(b""))), "utf-8"
+                )
             case 2:
                 documents.append(_read_document(_require_bytes(value), symbols, entries))
                 entries += 1 + len(documents[-1].occurrences)
@@ -192,9 +199,9 @@ def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _
     """
     document = _Document()
     for number, value in _read_fields(data):
-        if entries + len(document.occurrences) >= _MOST_ENTRIES:
+        if entries + len(document.occurrences) >= _MAX_ENTRIES:
             raise DocumentTooLarge(
-                f"the SCIP index has more than {_MOST_ENTRIES:,} files and occurrences",
+                f"the SCIP index has more than {_MAX_ENTRIES:,} files and occurrences",
                 hint="create a separate index for each subproject",
             )
         match number, value:
@@ -228,20 +235,22 @@ def _read_occurrence(data: memoryview) -> _RawOccurrence | None:
                 roles = value
             case 8, memoryview():
                 of_range = dict(_read_fields(value))
-                places = [at for key in _RANGE if isinstance(at := of_range.get(key, 0), int)]
-    if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE):
+                places = [
+                    at for key in _RANGE_FIELDS if isinstance(at := of_range.get(key, 0), int)
+                ]
+    if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE_FIELDS):
         return None
     line, start, end = places
-    return line, start, end, symbol, bool(roles & _DEFINITION)
+    return line, start, end, symbol, bool(roles & _DEFINITION_BIT)
 
 
-_RANGE: Final = (1, 2, 3)
+_RANGE_FIELDS: Final = (1, 2, 3)
 """Fields of a range within one line: line, first and last column."""
-_PROJECT_ROOT: Final = 3
-_CONTINUED: Final = 1 << 7
+_PROJECT_ROOT_FIELD: Final = 3
+_CONTINUATION_BIT: Final = 1 << 7
 """Bit that is set if one more byte of the same number follows."""
-_MOST_BITS: Final = 64
-_LENGTH: Final = 2
+_MAX_BITS: Final = 64
+_LENGTH_WIRE_TYPE: Final = 2
 """Wire type of texts and messages, which start with their length."""
 _FIXED_BYTES: Final = {1: 8, 5: 4}
 """Bytes of a number of fixed size, by its wire type."""
@@ -258,7 +267,7 @@ def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
             yield key >> 3, value
             continue
         size = _FIXED_BYTES.get(kind, -1)
-        if kind == _LENGTH:
+        if kind == _LENGTH_WIRE_TYPE:
             size, at = _read_varint(data, at)
         if size < 0 or at + size > end or not key >> 3:
             raise ValueError("the bytes are not a protobuf message")
@@ -270,8 +279,8 @@ def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return a number of variable length (varint), and the offset after it."""
     byte = data[at]
     value = shift = 0
-    while byte >= _CONTINUED and shift < _MOST_BITS:
-        value |= (byte - _CONTINUED) << shift
+    while byte >= _CONTINUATION_BIT and shift < _MAX_BITS:
+        value |= (byte - _CONTINUATION_BIT) << shift
         shift += 7
         at += 1
         byte = data[at]
@@ -297,29 +306,31 @@ def hash_text(text: str) -> str:
 
 
 def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
-    placed = sorted(documents, key=lambda one: one.path)
+    placed = sorted(documents, key=lambda document: document.path)
     yield INDEX + quote(path)
-    yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_ROOT_PARTS:]))
+    yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_MAX_ROOT_PARTS:]))
     parsed: dict[str, IndexedSymbol | None] = {}
     numbers: dict[str, int] = {}
     for document in placed:
         for *_, symbol, is_definition in document.occurrences:
             if symbol not in parsed:
                 parsed[symbol] = _parse_symbol(symbol)
-            found = parsed[symbol]
-            if is_definition and found is not None and symbol not in numbers:
+            parsed_symbol = parsed[symbol]
+            if is_definition and parsed_symbol is not None and symbol not in numbers:
                 numbers[symbol] = len(numbers)
-                yield f"symbol {quote(found.name)} {quote(found.owner)}".rstrip()
-    own_names = {found.name for symbol in numbers if (found := parsed[symbol]) is not None}
+                yield f"symbol {quote(parsed_symbol.name)} {quote(parsed_symbol.owner)}".rstrip()
+    own_names = {
+        parsed_symbol.name for symbol in numbers if (parsed_symbol := parsed[symbol]) is not None
+    }
     for document in placed:
         yield f"file {quote(document.path)} {document.encoding} {document.text_hash}"
         for line, start, end, symbol, is_definition in sorted(set(document.occurrences)):
-            found = parsed[symbol]
+            parsed_symbol = parsed[symbol]
             if symbol in numbers:
                 mark = " d" if is_definition else ""
                 yield f"{line} {start} {end} {numbers[symbol]}{mark}"
-            elif found is not None and found.name in own_names:
-                yield f"{line} {start} {end} -{quote(found.name)}"
+            elif parsed_symbol is not None and parsed_symbol.name in own_names:
+                yield f"{line} {start} {end} -{quote(parsed_symbol.name)}"
 
 
 def _parse_symbol(symbol: str) -> IndexedSymbol | None:

@@ -177,9 +177,9 @@ def parse_uses(packed: str) -> NameUses:
         kind = _KINDS.get(group[:1])
         if kind is None:
             continue
-        listed, _, more = group[1:].partition("+")
+        listed_places, _, more = group[1:].partition("+")
         omitted += int(more) if more else 0
-        for place in listed.split(","):
+        for place in listed_places.split(","):
             line, _, receiver = place.partition(":")
             uses.append(NameUse(kind, int(line), receiver))
     return NameUses(tuple(uses), omitted)

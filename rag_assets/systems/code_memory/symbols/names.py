@@ -24,14 +24,14 @@ _METHOD: Final = re.compile(
 )
 _HOST: Final = re.compile(r"https?://[^/\s]*", re.IGNORECASE)
 _NAME: Final = re.compile(r"[\w.:-]+")
-_MOST_PARTS: Final = 8
-_MOST_PREFIXES: Final = 3
+_MAX_PARTS: Final = 8
+_MAX_PREFIXES: Final = 3
 """Maximum number of leading parts of a path that may be a server's prefix."""
 
 
 _NAME_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
 _TYPE_ARGUMENTS: Final = re.compile(r"(?<=\w)(?<!operator)<[\w:&*][^<>()/{}]*>")
-_MOST_NESTED: Final = 3
+_MAX_TYPE_ARGUMENT_DEPTH: Final = 3
 """Maximum depth of type arguments within type arguments."""
 _NOT_FOLDED: Final = re.compile(r"[_\-$?!]+|(?<=\w)=$")
 
@@ -46,7 +46,7 @@ def remove_type_arguments(name: str) -> str:
 
     The marks of operators, such as `operator<`, stay.
     """
-    for _ in range(_MOST_NESTED if "<" in name else 0):
+    for _ in range(_MAX_TYPE_ARGUMENT_DEPTH if "<" in name else 0):
         name = _TYPE_ARGUMENTS.sub("", name)
     return name
 
@@ -59,7 +59,9 @@ def split_name(written: str, *, folded: bool = True) -> tuple[str, ...]:
         folded: whether to return each part as fold_name does.
     """
     plain = (
-        remove_type_arguments(written.strip()[:_LONGEST_NAME]).removesuffix("()").strip("\\:.#@/$")
+        remove_type_arguments(written.strip()[:_MAX_NAME_CHARACTERS])
+        .removesuffix("()")
+        .strip("\\:.#@/$")
     )
     parts = [part for part in _NAME_SEPARATORS.split(plain) if part]
     return tuple(map(fold_name, parts)) if folded else tuple(parts)
@@ -84,7 +86,7 @@ def iter_path_suffixes(path: str) -> Iterator[str]:
     path in the code is only a suffix of the requested path.
     """
     parts = format_path_template(path).split("/")[1:]
-    for at in range(min(len(parts), _MOST_PREFIXES + 1)):
+    for at in range(min(len(parts), _MAX_PREFIXES + 1)):
         if at == 0 or parts[at] != "{}":
             yield "/" + "/".join(parts[at:])
 
@@ -92,8 +94,8 @@ def iter_path_suffixes(path: str) -> Iterator[str]:
 def list_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
     """Return the search keys of a route: its path, each method with the path, and its name."""
     path = format_path_template(uri)
-    named = (f"route {name.lower()}",) if name else ()
-    return (f"route {path}", *(f"route {method.lower()} {path}" for method in methods), *named)
+    name_keys = (f"route {name.lower()}",) if name else ()
+    return (f"route {path}", *(f"route {method.lower()} {path}" for method in methods), *name_keys)
 
 
 def list_described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
@@ -113,7 +115,7 @@ def list_table_keys(name: str) -> tuple[str, ...]:
 
 def list_setting_keys(name: str) -> tuple[str, ...]:
     """Return the search keys of a setting: its name, and each shorter ending of the name."""
-    parts = name.lower().split(".")[-_MOST_PARTS:]
+    parts = name.lower().split(".")[-_MAX_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
@@ -126,7 +128,7 @@ def parse_request(written: str) -> tuple[str, str] | None:
         written: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; the first of several
             methods counts.
     """
-    written = written.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
+    written = written.strip()[:_MAX_NAME_CHARACTERS].removeprefix("route:").lstrip()
     method = _METHOD.match(written)
     path = _HOST.sub("", written[method.end() :] if method else written, count=1)
     if not path.startswith("/"):
@@ -143,7 +145,7 @@ def list_search_keys(written: str) -> tuple[str, ...]:
         written: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or
             the name of a table; a path may have a host, or lack its first slash.
     """
-    written = written.strip()[:_LONGEST_NAME]
+    written = written.strip()[:_MAX_NAME_CHARACTERS]
     request = parse_request(written)
     if request is not None:
         method, path = request
@@ -190,26 +192,26 @@ ELSEWHERE: Final = "elsewhere"
 """Kind of the edge from a use of a name of another package; its target is `elsewhere:` and the
 name."""
 
-OWN_SETTING: Final = f"{CONFIG}."
-"""Prefix of a setting's name in its own file."""
+OWN_SETTING_PREFIX: Final = f"{CONFIG}."
+"""Prefix of the name of a setting that lacks the name of its settings file: `config:.vat`."""
 
 _FOLDER: Final = "config"
 _MODULES: Final = frozenset({"settings", "config", "conf"})
 """Python modules whose settings are named by their keys alone."""
 
-_MOST_NAMES: Final = 32_768
+_MAX_NAMES: Final = 32_768
 """Maximum number of names whose short names are cached."""
 
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 
-@lru_cache(_MOST_NAMES)
+@lru_cache(_MAX_NAMES)
 def get_short_name(name: str) -> str:
     """Return a name in lower case without namespace or module: `invoice.total` for a method."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
     # By convention, names of classes start with a capital, and names of modules do not.
-    kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
-    return ".".join(kept).lower()
+    kept_parts = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
+    return ".".join(kept_parts).lower()
 
 
 def format_endpoint(method: str, path: str) -> str:
@@ -240,12 +242,12 @@ def iter_setting_names_in_file(name: str) -> Iterator[str]:
     """Yield the names that a dotted setting may have inside its file.
 
     For `a.b.c`: all of it, `b.c` if the file is `a`, `c` if the file is `a/b`, and "" if the name
-    is that of the file. Each starts with OWN_SETTING.
+    is that of the file. Each starts with OWN_SETTING_PREFIX.
     """
     local = name.removeprefix(CONFIG)
-    yield OWN_SETTING + local
-    yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))
-    yield OWN_SETTING
+    yield OWN_SETTING_PREFIX + local
+    yield from (OWN_SETTING_PREFIX + local[dot.end() :] for dot in re.finditer(r"\.", local))
+    yield OWN_SETTING_PREFIX
 
 
 _QUOTES: Final = "`\"' \t\r\n"
@@ -254,9 +256,9 @@ _RECEIVER: Final = re.compile(r"^\(\*?(\w+)\)")
 _VARIABLE: Final = re.compile(r"^\$\w+(?:(?:\??->|::)\w+)*(?:\??->|::)(?=\w+$)")
 _LINES: Final = re.compile(r":\d+(?:-\d+)?(?::\d+)?$")
 _DRIVE: Final = re.compile(r"^[A-Za-z]:(?=[\\/])")
-_MOST_FREE_PARTS: Final = 6
-_MOST_FOLDERS: Final = 20
-_LONGEST_NAME: Final = 1_000
+_MAX_FREE_PARTS: Final = 6
+_MAX_FOLDERS: Final = 20
+_MAX_NAME_CHARACTERS: Final = 1_000
 
 
 def list_symbol_spellings(written: str) -> list[str]:
@@ -266,20 +268,20 @@ def list_symbol_spellings(written: str) -> list[str]:
         written: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
             `invoice_line`.
     """
-    written = written.strip()[:_LONGEST_NAME]
+    written = written.strip()[:_MAX_NAME_CHARACTERS]
     bare = _RECEIVER.sub(r"\1", written.strip(_QUOTES))
     bare = _CALL.sub("", bare).replace("\\\\", "\\").removesuffix("::class")
     bare = _VARIABLE.sub("", bare).replace("?->", "->").replace("->", "::").lstrip("$")
-    found = [written, bare]
+    spellings = [written, bare]
     if "/" in bare and "." not in bare:
-        found.append(bare.strip("/").replace("/", "\\"))
+        spellings.append(bare.strip("/").replace("/", "\\"))
     joined = bare.replace("_", "").replace("-", "")
-    return [spelling for spelling in dict.fromkeys([*found, joined]) if spelling]
+    return [spelling for spelling in dict.fromkeys([*spellings, joined]) if spelling]
 
 
 def list_table_spellings(written: str) -> list[str]:
     """Return the table names that a user's text may mean: unquoted, with and without a schema."""
-    bare = "".join(mark for mark in written.strip()[:_LONGEST_NAME] if mark not in "`\"'[]")
+    bare = "".join(mark for mark in written.strip()[:_MAX_NAME_CHARACTERS] if mark not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [table for table in dict.fromkeys([bare, bare.rpartition(".")[2]]) if table]
 
@@ -291,11 +293,13 @@ def iter_route_spellings(written: str) -> Iterator[str]:
         return
     method, path = request
     parts = format_requested_template(path).split("/")[1:]
-    free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MOST_FREE_PARTS:]
+    free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MAX_FREE_PARTS:]
     for count in range(1, len(free) + 1):
         # The last parts of a path are most often parameters.
-        for chosen in combinations(reversed(free), count):
-            template = "/".join("{}" if at in chosen else part for at, part in enumerate(parts))
+        for replaced_positions in combinations(reversed(free), count):
+            template = "/".join(
+                "{}" if at in replaced_positions else part for at, part in enumerate(parts)
+            )
             yield f"{method} /{template}".lstrip()
 
 
@@ -323,13 +327,15 @@ def list_path_spellings(written: str) -> list[str]:
     Args:
         written: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
     """
-    bare = _DRIVE.sub("", _LINES.sub("", written.strip(_QUOTES)[:_LONGEST_NAME])).replace("\\", "/")
+    bare = _DRIVE.sub("", _LINES.sub("", written.strip(_QUOTES)[:_MAX_NAME_CHARACTERS])).replace(
+        "\\", "/"
+    )
     parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
     # The first folders of an absolute path depend on the machine, so that all its ends are tried.
-    ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]
+    ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MAX_FOLDERS))]
     absolute = bare.startswith("/") or bool(_DRIVE.match(written.strip()))
-    kept = ends if absolute else ends[:1]
-    return [path for path in dict.fromkeys([written, *kept]) if path]
+    kept_ends = ends if absolute else ends[:1]
+    return [path for path in dict.fromkeys([written, *kept_ends]) if path]
 
 
 RESOURCE_ABILITIES: Final[Mapping[str, str]] = {

@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
-    OWN_SETTING,
+    OWN_SETTING_PREFIX,
     build_setting_name,
     iter_setting_names_in_file,
     list_route_keys,
@@ -50,55 +50,61 @@ The text of the file qualifies them in PHP ("qualified"), Java, Swift and SQL, a
 other languages. "none": other files cannot use the names of this file.
 """
 
-OWN: Final = ":"
-CALLED: Final = "called:"
-SCOPED: Final = "scoped:"
+OWN_PREFIX: Final = ":"
+SHORT_NAME_PREFIX: Final = "called:"
+SCOPED_PREFIX: Final = "scoped:"
 """Prefix of the name of a type as written in a language without its own reader."""
-HANDED: Final = "as:"
-NAMELESS: Final = "class@"
+REEXPORT_PREFIX: Final = "as:"
+ANONYMOUS_PREFIX: Final = "class@"
 """Prefix of the name of an anonymous class; its line number follows."""
-ALL: Final = "*"
+EVERYTHING: Final = "*"
 """Last part of a name that stands for everything in a module."""
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
 
-_PYTHON: Final = (".py", ".pyi")
-_JAVASCRIPT: Final = (
+_PYTHON_SUFFIXES: Final = (".py", ".pyi")
+_JAVASCRIPT_SUFFIXES: Final = (
     *(".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"),
 )
-_BY_SUFFIX: Final[dict[str, NameStyle]] = {
+_STYLES_BY_SUFFIX: Final[dict[str, NameStyle]] = {
     ".java": "java",
     ".swift": "swift",
     ".go": "go",
     ".rs": "rust",
     ".sql": "sql",
 }
-_MOST_KEPT: Final = 32_768
+_MAX_CACHED_RESULTS: Final = 32_768
 """Maximum number of paths, and of names, with cached results."""
 _SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
 """Folders that may be the root of a name for files next to them, not only within them."""
 
-_STANDARD: Final = sys.stdlib_module_names
+_STANDARD_MODULES: Final = sys.stdlib_module_names
 _ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
-_LEVELS: Final = 5
+_MAX_LEVELS: Final = 5
 """Maximum number of folders that a relative name may ascend."""
 
-_BEFORE: Final = ("./", *("../" * level for level in range(1, _LEVELS + 1)), "@/", "~/", "")
-_LONGEST: Final = 6
+_RELATIVE_PREFIXES: Final = (
+    "./",
+    *("../" * level for level in range(1, _MAX_LEVELS + 1)),
+    "@/",
+    "~/",
+    "",
+)
+_MAX_SPELLING_PARTS: Final = 6
 """Maximum number of parts in a spelling of a name."""
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MAX_CACHED_RESULTS)
 def get_name_style(path: str) -> NameStyle:
     """Return how names in a file are qualified, by the file's suffix.
 
     It is "none" for files whose names are stored as their text states them, such as PHP.
     """
-    if path.endswith(_PYTHON):
+    if path.endswith(_PYTHON_SUFFIXES):
         return "python"
-    if path.endswith(_JAVASCRIPT):
+    if path.endswith(_JAVASCRIPT_SUFFIXES):
         return "javascript"
-    return _BY_SUFFIX.get(posixpath.splitext(path)[1], "none")
+    return _STYLES_BY_SUFFIX.get(posixpath.splitext(path)[1], "none")
 
 
 def qualify_defined_name(local: str, path: str) -> str:
@@ -116,13 +122,17 @@ def qualify_defined_name(local: str, path: str) -> str:
 
 def resolve_spelling(spelling: str, path: str) -> str:
     """Return the repository-wide name for a spelling in a file; "" if it leaves the repository."""
-    if spelling.startswith(HANDED):
-        return HANDED + resolve_spelling(spelling.removeprefix(HANDED), path)
-    if spelling.startswith(OWN_SETTING):
-        return build_setting_name(spelling.removeprefix(OWN_SETTING), path)
-    if spelling.startswith(OWN):
+    if spelling.startswith(REEXPORT_PREFIX):
+        return REEXPORT_PREFIX + resolve_spelling(spelling.removeprefix(REEXPORT_PREFIX), path)
+    if spelling.startswith(OWN_SETTING_PREFIX):
+        return build_setting_name(spelling.removeprefix(OWN_SETTING_PREFIX), path)
+    if spelling.startswith(OWN_PREFIX):
         return qualify_defined_name(spelling[1:], path)
-    return spelling if spelling.startswith(CALLED) else _resolve_relative_name(spelling, path)
+    return (
+        spelling
+        if spelling.startswith(SHORT_NAME_PREFIX)
+        else _resolve_relative_name(spelling, path)
+    )
 
 
 def _resolve_relative_name(spelling: str, path: str) -> str:
@@ -137,12 +147,12 @@ def _resolve_relative_name(spelling: str, path: str) -> str:
     return spelling
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MAX_CACHED_RESULTS)
 def depends_on_path(name: str) -> bool:
     """Return whether a name is only resolved with the paths of the files that may define it."""
-    if name.startswith((CALLED, SCOPED)):
+    if name.startswith((SHORT_NAME_PREFIX, SCOPED_PREFIX)):
         return True
-    if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
+    if name.startswith((REEXPORT_PREFIX, CONFIG)) or f"#{ANONYMOUS_PREFIX}" in name:
         return False
     plain = not name.startswith((_ROUTE, _TABLE)) and "\\" not in name and "/" not in name[:1]
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
@@ -159,17 +169,17 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
         path: the path of the file that uses the name; for `scoped:`, the using definition.
         defined: qualified names of the candidate definitions, which share a short name.
     """
-    if name.startswith(CALLED):
-        found = list(defined)
-        return found[0] if len(found) == 1 else None
-    found = find_candidates(name, defined)
-    if name.startswith(SCOPED):
-        return _find_nearest_type(name, path, found)
+    if name.startswith(SHORT_NAME_PREFIX):
+        candidates = list(defined)
+        return candidates[0] if len(candidates) == 1 else None
+    candidates = find_candidates(name, defined)
+    if name.startswith(SCOPED_PREFIX):
+        return _find_nearest_type(name, path, candidates)
     mark, name = _split_alias(name)
-    is_standard = name.partition(".")[0] in _STANDARD
+    is_standard = name.partition(".")[0] in _STANDARD_MODULES
     if mark == "." and is_standard and get_name_style(path) == "python":
         return None
-    roots = {full.removesuffix(name).rstrip(mark).replace(mark, "/"): full for full in found}
+    roots = {full.removesuffix(name).rstrip(mark).replace(mark, "/"): full for full in candidates}
     near = [root for root in roots if _is_near_root(root, path)]
     return roots[max(near, key=len)] if near else None
 
@@ -181,16 +191,16 @@ def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
         name: the name as written, or `called:` with a short name.
         defined: qualified names of the candidate definitions, which share a short name.
     """
-    if name.startswith(CALLED):
+    if name.startswith(SHORT_NAME_PREFIX):
         return [*defined]
-    if name.startswith(SCOPED):
-        name = name.removeprefix(SCOPED)
+    if name.startswith(SCOPED_PREFIX):
+        name = name.removeprefix(SCOPED_PREFIX)
         return [full for full in defined if _is_scoped(full) and f"::{full}".endswith(f"::{name}")]
     mark, name = _split_alias(name)
     return [full for full in defined if full == name or full.endswith(mark + name)]
 
 
-def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None:
+def _find_nearest_type(name: str, user: str, types: Iterable[str]) -> str | None:
     """Return the type that a name in a definition refers to; None if two are equally near.
 
     A type in a scope around the definition hides all others, as it does for compilers. Otherwise
@@ -200,11 +210,11 @@ def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None
     Args:
         name: the name with the prefix `scoped:`.
         user: the definition that uses it.
-        found: the types whose names end with it.
+        types: the types whose names end with it.
     """
-    around, ending = user.split("::"), f"::{name.removeprefix(SCOPED)}"
+    around, ending = user.split("::"), f"::{name.removeprefix(SCOPED_PREFIX)}"
     nearness: dict[str, tuple[bool, int]] = {}
-    for full in found:
+    for full in types:
         scope = f"::{full}".removesuffix(ending).split("::")[1:]
         shared = len(posixpath.commonprefix([scope, around]))
         if full != user:
@@ -242,23 +252,27 @@ def ends_with_name(defined: str, name: str) -> bool:
 
 def iter_spellings(name: str, short: str) -> Iterator[str]:
     """Yield the spellings by which texts may refer to a definition with this short name."""
-    if name.startswith(HANDED):
-        targets = iter_spellings(name.removeprefix(HANDED), short)
-        yield from (HANDED + target for target in targets if not target.startswith(CALLED))
+    if name.startswith(REEXPORT_PREFIX):
+        targets = iter_spellings(name.removeprefix(REEXPORT_PREFIX), short)
+        yield from (
+            REEXPORT_PREFIX + target
+            for target in targets
+            if not target.startswith(SHORT_NAME_PREFIX)
+        )
         return
     yield name
-    yield CALLED + short
+    yield SHORT_NAME_PREFIX + short
     if _is_scoped(name):
-        parts = name.split("::")[-_LONGEST:]
-        yield from (SCOPED + "::".join(parts[at:]) for at in range(len(parts)))
+        parts = name.split("::")[-_MAX_SPELLING_PARTS:]
+        yield from (SCOPED_PREFIX + "::".join(parts[at:]) for at in range(len(parts)))
     if name.startswith(_TABLE):
-        yield from (CALLED + key for key in list_search_keys(name))
+        yield from (SHORT_NAME_PREFIX + key for key in list_search_keys(name))
     elif name.startswith(CONFIG):
-        yield from (CALLED + key for key in list_setting_keys(name.removeprefix(CONFIG)))
+        yield from (SHORT_NAME_PREFIX + key for key in list_setting_keys(name.removeprefix(CONFIG)))
     elif name.startswith(_ROUTE):
         methods, _, path = name.removeprefix(_ROUTE).partition(" ")
         keys = list_route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
-        yield from (CALLED + key for key in keys)
+        yield from (SHORT_NAME_PREFIX + key for key in keys)
     elif "#" in name:
         yield from _iter_javascript_spellings(name)
     elif "." in name and "\\" not in name:
@@ -267,15 +281,15 @@ def iter_spellings(name: str, short: str) -> Iterator[str]:
 
 def iter_own_spellings(name: str) -> Iterator[str]:
     """Yield the spellings of a definition in its own file, as edges store them."""
-    if name.startswith(HANDED):
-        yield HANDED + OWN + re.split(r"[#.]", name)[-1]
+    if name.startswith(REEXPORT_PREFIX):
+        yield REEXPORT_PREFIX + OWN_PREFIX + re.split(r"[#.]", name)[-1]
         return
     if name.startswith(CONFIG):
         yield from iter_local_names(name)
         return
     yield name
     if depends_on_path(name):
-        yield from (OWN + local for local in iter_local_names(name) if local != name)
+        yield from (OWN_PREFIX + local for local in iter_local_names(name) if local != name)
 
 
 def iter_local_names(name: str) -> Iterator[str]:
@@ -292,12 +306,17 @@ def iter_local_names(name: str) -> Iterator[str]:
             yield local.replace(".", "::")
     elif "." in name and "\\" not in name:
         parts = name.split(".")
-        yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
+        yield from (
+            ".".join(parts[at:])
+            for at in range(max(1, len(parts) - _MAX_SPELLING_PARTS), len(parts))
+        )
 
 
 def get_module_stem(path: str) -> str:
     """Return the path of a JavaScript module without the endings that imports may omit."""
-    suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
+    suffix = next(
+        (known_suffix for known_suffix in _JAVASCRIPT_SUFFIXES if path.endswith(known_suffix)), ""
+    )
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
@@ -339,7 +358,9 @@ def _get_rust_module(path: str) -> str:
 
 
 def _get_python_module(path: str) -> str:
-    suffix = next((one for one in _PYTHON if path.endswith(one)), "")
+    suffix = next(
+        (known_suffix for known_suffix in _PYTHON_SUFFIXES if path.endswith(known_suffix)), ""
+    )
     path = path.removesuffix(suffix)
     return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
 
@@ -349,26 +370,30 @@ def _resolve_relative(spelling: str, path: str) -> str:
     levels = len(spelling) - len(name)
     package = _get_python_module(path).split(".")
     is_package = path.rpartition("/")[2].startswith("__init__.")
-    kept = len(package) - levels + is_package
-    if kept < 0:
+    kept_count = len(package) - levels + is_package
+    if kept_count < 0:
         return ""  # The name points outside the repository.
-    return ".".join([*filter(None, package[:kept]), name])
+    return ".".join([*filter(None, package[:kept_count]), name])
 
 
 def _iter_python_spellings(name: str) -> Iterator[str]:
     parts = name.split(".")
-    for at in range(max(0, len(parts) - _LONGEST), len(parts)):
+    for at in range(max(0, len(parts) - _MAX_SPELLING_PARTS), len(parts)):
         rest = ".".join(parts[at:])
         yield from (
-            f"{'.' * level}{rest}" for level in range(_LEVELS + 1) if level or at < len(parts) - 1
+            f"{'.' * level}{rest}"
+            for level in range(_MAX_LEVELS + 1)
+            if level or at < len(parts) - 1
         )
-        yield OWN + rest
+        yield OWN_PREFIX + rest
 
 
 def _iter_javascript_spellings(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
-    yield from (OWN + local_name for local_name in iter_local_names(name) if local_name != name)
+    yield from (
+        OWN_PREFIX + local_name for local_name in iter_local_names(name) if local_name != name
+    )
     parts = module.split("/")
-    for at in range(max(0, len(parts) - _LONGEST), len(parts) + 1):
+    for at in range(max(0, len(parts) - _MAX_SPELLING_PARTS), len(parts) + 1):
         rest = "/".join(parts[at:])
-        yield from (f"{before}{rest}#{local}" for before in _BEFORE if before or rest)
+        yield from (f"{before}{rest}#{local}" for before in _RELATIVE_PREFIXES if before or rest)

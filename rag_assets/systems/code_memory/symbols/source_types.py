@@ -46,7 +46,7 @@ SourceType: TypeAlias = Literal[
 SOURCE_TYPES: Final[tuple[SourceType, ...]] = get_args(SourceType)
 
 
-_MOST_PATHS: Final = 4_096
+_MAX_PATHS: Final = 4_096
 """Maximum number of paths with cached results."""
 
 _PROSE_NAMES: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
@@ -109,7 +109,7 @@ _TRANSLATIONS: Final = re.compile(
     r"[^\n]*\.(?:json|json5|ya?ml|php|ini|properties|xml|toml)$"
 )
 
-_LONGEST_PATH: Final = 4_096
+_MAX_PATH_CHARACTERS: Final = 4_096
 """Maximum number of characters at the end of a path that are examined."""
 
 
@@ -119,52 +119,52 @@ _TEST: Final = re.compile(
 )
 
 
-@lru_cache(_MOST_PATHS)
+@lru_cache(_MAX_PATHS)
 def is_test(path: str) -> bool:
     """Return whether a file's path shows that it contains tests."""
-    return _TEST.search(path[-_LONGEST_PATH:]) is not None
+    return _TEST.search(path[-_MAX_PATH_CHARACTERS:]) is not None
 
 
-@lru_cache(_MOST_PATHS)
+@lru_cache(_MAX_PATHS)
 def is_data(path: str) -> bool:
     """Return whether a file contains data rather than configuration, by its type and path.
 
     Data are fixtures, snapshots and translations, and structured files outside the root folder and
     configuration folders that are not named like a configuration file.
     """
-    shown = path[-_LONGEST_PATH:]
-    if _TRANSLATIONS.search(shown):
+    path_end = path[-_MAX_PATH_CHARACTERS:]
+    if _TRANSLATIONS.search(path_end):
         return True
-    if not _DATA.search(shown) or get_type_of_path(path) in {"config", "package"}:
+    if not _DATA.search(path_end) or get_type_of_path(path) in {"config", "package"}:
         return False
-    return _TEST_DATA.search(shown) is not None or _CONFIGURATION.search(shown) is None
+    return _TEST_DATA.search(path_end) is not None or _CONFIGURATION.search(path_end) is None
 
 
-@lru_cache(_MOST_PATHS)
+@lru_cache(_MAX_PATHS)
 def get_type_of_path(path: str) -> SourceType:
     """Return the source type of a file by its path; "code" if the path matches no pattern."""
-    shown = path[-_LONGEST_PATH:]
-    return next((kind for pattern, kind in _RULES if pattern.search(shown)), "code")
+    path_end = path[-_MAX_PATH_CHARACTERS:]
+    return next((kind for pattern, kind in _RULES if pattern.search(path_end)), "code")
 
 
 Kinds: TypeAlias = Mapping[str, str]
 """Source types by the qualified names of one file's definitions."""
 
-_BY_ROLE: Final[Mapping[str, SourceType]] = {
+_TYPES_BY_ROLE: Final[Mapping[str, SourceType]] = {
     "route": "route",
     "group": "route",
     "schema": "migration",
     "operation": "api_endpoint",
     "ability": "policy",
 }
-_METHODS: Final[Mapping[str, SourceType]] = {"controller": "controller_method"}
-_PROSE: Final = frozenset(
+_METHOD_TYPES: Final[Mapping[str, SourceType]] = {"controller": "controller_method"}
+_PROSE_TYPES: Final = frozenset(
     {"readme", "doc", "adr", "cursor_rule", "claude_rule", "known_bug", "run_summary"}
 )
-_OF_KEYS: Final = frozenset({"config", "package"})
+_KEY_TYPES: Final = frozenset({"config", "package"})
 _SEPARATORS: Final = re.compile(r"::|\.|#")
-_OF_FILES: Final = frozenset({*_OF_KEYS, "migration", "table", "route", "api_endpoint"})
-_MEMBERS: Final = frozenset({"method", "relation"})
+_FILE_TYPES: Final = frozenset({*_KEY_TYPES, "migration", "table", "route", "api_endpoint"})
+_MEMBER_ROLES: Final = frozenset({"method", "relation"})
 
 
 def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
@@ -176,21 +176,21 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
         place: source type of its document's path; an unknown type counts as "code".
     """
     by_path = place if place in SOURCE_TYPES else "code"
-    if role in _BY_ROLE:
-        return _BY_ROLE[role]
-    if by_path in _PROSE or role == "derived":
+    if role in _TYPES_BY_ROLE:
+        return _TYPES_BY_ROLE[role]
+    if by_path in _PROSE_TYPES or role == "derived":
         return by_path
     if role == "section":
         return "doc"
     if role == "key":
-        return by_path if by_path in _OF_KEYS else "code"
+        return by_path if by_path in _KEY_TYPES else "code"
     owner = _find_type_of_owner(symbol, kinds)
     if role == "relation" and owner == "model":
         return "model_relation"
-    if role in _MEMBERS:
-        owner = _METHODS.get(owner or "", owner)
+    if role in _MEMBER_ROLES:
+        owner = _METHOD_TYPES.get(owner or "", owner)
     # For a class, the path is only a hint, which `kinds` has already used or rejected.
-    return owner or (by_path if by_path in _OF_FILES else "code")
+    return owner or (by_path if by_path in _FILE_TYPES else "code")
 
 
 def _find_type_of_owner(symbol: str, kinds: Kinds) -> str | None:

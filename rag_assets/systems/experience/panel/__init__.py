@@ -30,9 +30,9 @@ from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import build_block
 from rag_assets.systems.experience.service import Experience
 
-_PAGE = 50
-_ENTRIES = 20
-_MERGES = 50
+_PAGE_PATTERNS = 50
+_MAX_SHOWN_ENTRIES = 20
+_MAX_SHOWN_MERGES = 50
 _CONFLICT = 409
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FILTERS = ("order", "search", "entry_type", "agent_type", "task_type", "technology", "project_id")
@@ -60,27 +60,37 @@ async def show_patterns(visit: Visit) -> Response:
     experience, record = await open_tenant(visit)
     administration = experience.administration
     parameters = visit.request.query_params
-    given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
-    wanted = validate_fields(PatternFilter, {"order": "use"} | given, hint="correct that field")
+    filter_values = {
+        name: value for name in _FILTERS if (value := parameters.get(name, "").strip())
+    }
+    pattern_filter = validate_fields(
+        PatternFilter, {"order": "use"} | filter_values, hint="correct that field"
+    )
     after = _parse_id(parameters["after"]) if parameters.get("after") else None
     merging = None
     if parameters.get("merging"):
         details = partial(administration.read_details, record, _parse_id(parameters["merging"]))
         merging = (await visit.read(details)).pattern
-        given["merging"] = str(merging.id)
+        filter_values["merging"] = str(merging.id)
     projects = await _read_project_names(visit, experience)
     page = partial(
-        administration.list_patterns, record, after=after, limit=_PAGE + 1, pattern_filter=wanted
+        administration.list_patterns,
+        record,
+        after=after,
+        limit=_PAGE_PATTERNS + 1,
+        pattern_filter=pattern_filter,
     )
-    found = await visit.read(page)
-    last = found[_PAGE - 1].id if len(found) > _PAGE else None
+    patterns = await visit.read(page)
+    last = patterns[_PAGE_PATTERNS - 1].id if len(patterns) > _PAGE_PATTERNS else None
     return visit.html(
         "patterns.html",
-        patterns=[item for item in found[:_PAGE] if merging is None or item.id != merging.id],
-        following=None if last is None else urlencode(given | {"after": str(last)}),
-        wanted=wanted,
-        is_filtered=bool(given.keys() - {"order", "merging"}),
-        is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
+        patterns=[
+            item for item in patterns[:_PAGE_PATTERNS] if merging is None or item.id != merging.id
+        ],
+        following=None if last is None else urlencode(filter_values | {"after": str(last)}),
+        wanted=pattern_filter,
+        is_filtered=bool(filter_values.keys() - {"order", "merging"}),
+        is_narrowed=bool(filter_values.keys() - {"order", "merging", "search"}),
         choices=await visit.read(partial(administration.list_filter_values, record)),
         projects=dict(islice(projects.items(), MAX_CHOICES)),
         report=await visit.read(partial(administration.build_report, record)),
@@ -104,9 +114,11 @@ async def show_pattern(visit: Visit) -> Response:
         "pattern.html",
         details=details,
         start=start,
-        entries=details.entries[start : start + _ENTRIES],
-        following=start + _ENTRIES if start + _ENTRIES < len(details.entries) else None,
-        merges=details.merges[::-1][:_MERGES],
+        entries=details.entries[start : start + _MAX_SHOWN_ENTRIES],
+        following=start + _MAX_SHOWN_ENTRIES
+        if start + _MAX_SHOWN_ENTRIES < len(details.entries)
+        else None,
+        merges=details.merges[::-1][:_MAX_SHOWN_MERGES],
         mergeable={entry.id for entry in details.entries} if len(details.entries) > 1 else set(),
         projects=await _read_project_names(visit, experience),
     )
@@ -117,7 +129,9 @@ async def show_checkpoints(visit: Visit) -> Response:
     experience, record = await open_tenant(visit)
     return visit.html(
         "checkpoints.html",
-        checkpoints=await visit.read(partial(experience.checkpoints.list_latest, record.id, _PAGE)),
+        checkpoints=await visit.read(
+            partial(experience.checkpoints.list_latest, record.id, _PAGE_PATTERNS)
+        ),
         projects=await _read_project_names(visit, experience),
         report=await visit.read(partial(experience.administration.build_report, record)),
     )
@@ -138,34 +152,40 @@ async def merge_pattern(visit: Visit) -> Response:
     ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())
     merge = partial(administration.merge, record, *ids, by=visit.user)
     try:
-        made = await visit.write(partial(merge, confirmed=visit.field("confirmed") == "yes"))
+        merged = await visit.write(partial(merge, confirmed=visit.field("confirmed") == "yes"))
     except ProblemsDiffer:
-        both = [await visit.read(partial(administration.read_details, record, id_)) for id_ in ids]
-        return visit.html("merge.html", _CONFLICT, both=both)
-    return visit.redirect(f"/patterns/{made.pattern.id}")
+        both_patterns = [
+            await visit.read(partial(administration.read_details, record, id_)) for id_ in ids
+        ]
+        return visit.html("merge.html", _CONFLICT, both=both_patterns)
+    return visit.redirect(f"/patterns/{merged.pattern.id}")
 
 
 async def show_trial(visit: Visit) -> Response:
     """Show the empty form in which an admin enters a task or a failure to try."""
-    given = dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
-    return await _render_trial(visit, await open_tenant(visit), given)
+    form_values = dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
+    return await _render_trial(visit, await open_tenant(visit), form_values)
 
 
 async def run_trial(visit: Visit) -> Response:
     """Show the block that an agent would get for a task or failure, recording no question."""
     opened = await open_tenant(visit)
-    given = {name: visit.field(name).strip() for name in _TRIAL_FIELDS}
-    named = {
-        f"{given['use']}_description": given["description"],
-        **{name: given[name] for name in _TRIAL_FIELDS[2:]},
+    form_values = {name: visit.field(name).strip() for name in _TRIAL_FIELDS}
+    question_fields = {
+        f"{form_values['use']}_description": form_values["description"],
+        **{name: form_values[name] for name in _TRIAL_FIELDS[2:]},
     }
-    is_failure = given["use"] == "failure"
-    del named["technology" if is_failure else "error_message"]
+    is_failure = form_values["use"] == "failure"
+    del question_fields["technology" if is_failure else "error_message"]
     model = FailureQuestion if is_failure else TaskQuestion
     try:
-        question = model.model_validate({name: value for name, value in named.items() if value})
+        question = model.model_validate(
+            {name: value for name, value in question_fields.items() if value}
+        )
     except ValidationError as error:
-        return await _render_trial(visit, opened, given, problem=describe_first_problem(error))
+        return await _render_trial(
+            visit, opened, form_values, problem=describe_first_problem(error)
+        )
     backend = visit.backend
     questions = Questions(
         backend.catalog, backend.retriever, run_blocking=backend.run, is_recording=False
@@ -174,13 +194,13 @@ async def run_trial(visit: Visit) -> Response:
         answer = await questions.answer_failure(opened[1], question, visit.caller)
     else:
         answer = await questions.answer_task(opened[1], question, visit.caller)
-    return await _render_trial(visit, opened, given, answer)
+    return await _render_trial(visit, opened, form_values, answer)
 
 
 async def _render_trial(
     visit: Visit,
     opened: tuple[Experience, TenantRecord],
-    given: dict[str, str],
+    form_values: dict[str, str],
     answer: Answer | None = None,
     problem: str = "",
 ) -> Response:
@@ -188,11 +208,11 @@ async def _render_trial(
     block = None if answer is None else build_block(answer.patterns, _BLOCK_TOKENS)
     return visit.html(
         "try.html",
-        given=given,
+        given=form_values,
         choices=await visit.read(partial(experience.administration.list_filter_values, record)),
         answer=answer,
         block=block,
-        shown={one.id for one in block.patterns} if block else set(),
+        shown={pattern.id for pattern in block.patterns} if block else set(),
         problem=problem,
     )
 

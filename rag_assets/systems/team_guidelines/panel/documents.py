@@ -32,7 +32,7 @@ from rag_assets.systems.team_guidelines.texts import (
 )
 
 MAX_DOCUMENTS = 1_000
-"""Maximum number of documents of a project; all are read to filter by name and to count states."""
+"""Maximum number of documents that a page reads, to filter by name and to count by status."""
 DOCUMENTS_PER_PAGE = 50
 PASSAGES_PER_PAGE = 25
 
@@ -102,15 +102,15 @@ async def show_progress(visit: Visit) -> Response:
     """Return the current state of documents that the page shows as processing, for the script."""
     services = await open_services(visit)
     ids = [id_ for id_ in visit.request.query_params.get("ids", "").split(",") if id_]
-    shown = {id_ for id_ in ids[:DOCUMENTS_PER_PAGE] if _ID.fullmatch(id_)}
+    shown_ids = {id_ for id_ in ids[:DOCUMENTS_PER_PAGE] if _ID.fullmatch(id_)}
     whole = await _read_all_documents(services)
-    documents = {document.id: document for document in whole.documents if document.id in shown}
+    documents = {document.id: document for document in whole.documents if document.id in shown_ids}
     watched = [id_ for id_, document in documents.items() if document.status == "PROCESSING"]
     settled = [document for document in documents.values() if document.status != "PROCESSING"]
     return visit.html(
         "watch.html",
         documents=list(documents.values()),
-        gone=sorted(shown - documents.keys()),
+        gone=sorted(shown_ids - documents.keys()),
         watched=watched,
         said=" ".join(map(_format_announcement, settled)),
         summary=_format_status_counts(whole),
@@ -349,7 +349,7 @@ async def save(visit: Visit) -> Response:
             services, text, version, _UNPROCESSABLE, problems=error.problems
         )
     except (VersionChanged, VersionMissing):
-        return await _show_unsaved_text(services, text, None, _CONFLICT, conflict=True)
+        return await _show_unsaved_text(services, text, None, _CONFLICT, has_conflict=True)
     if _is_from_script(visit):
         return visit.html("text.html", done=True, **await build_text_form(services))
     return visit.redirect("?done=saved")
@@ -369,21 +369,21 @@ async def _show_unsaved_text(
     status: int,
     *,
     problems: tuple[str, ...] = (),
-    conflict: bool = False,
+    has_conflict: bool = False,
 ) -> Response:
     """Show the form with the unsaved text.
 
     Args:
         version: the version that was edited; None for the stored version.
-        conflict: whether a different text was saved meanwhile.
+        has_conflict: whether a different text was saved meanwhile.
     """
-    shown = await build_text_form(services)
+    form_values = await build_text_form(services)
     count = await services.visit.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
-    shown |= {"text": text, "tokens": count, "problems": problems, "conflict": conflict}
-    shown |= {} if version is None else {"version": version}
+    form_values |= {"text": text, "tokens": count, "problems": problems, "conflict": has_conflict}
+    form_values |= {} if version is None else {"version": version}
     if _is_from_script(services.visit):
-        return services.visit.html("text.html", done=False, **shown)
-    return services.visit.html("text_page.html", status, done=False, **shown)
+        return services.visit.html("text.html", done=False, **form_values)
+    return services.visit.html("text_page.html", status, done=False, **form_values)
 
 
 def _read_submitted_text(visit: Visit) -> str:

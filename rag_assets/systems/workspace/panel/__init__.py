@@ -70,8 +70,8 @@ def get_query_text(visit: Visit, name: str) -> str:
 
 _REINDEX: Final[TypeAdapter[Reindex]] = TypeAdapter(Reindex)
 _UNDER_WAY: Final = frozenset({"BUILDING", "COMPLETE", "HELD"})
-_LATEST: Final = 5
-_SWITCHED: Final = {
+_MAX_LATEST_WARNINGS: Final = 5
+_SWITCH_MESSAGES: Final = {
     "on": "The workspace is switched on. All of it is indexed again.",
     "off": "The workspace is switched off. Searches report that, and nothing is indexed.",
 }
@@ -80,7 +80,7 @@ _UNPROCESSABLE: Final = 422
 
 async def show_overview(visit: Visit) -> Response:
     """Show the switch, the status, warnings, and forms to index documents again."""
-    done = _SWITCHED.get(visit.request.query_params.get("done", ""), "")
+    done = _SWITCH_MESSAGES.get(visit.request.query_params.get("done", ""), "")
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
         done = f"{format_count(int(count), 'document')} will be indexed again."
@@ -115,18 +115,20 @@ async def reindex_documents(visit: Visit) -> Response:
     scope, id_ = visit.field("scope"), visit.field("id").strip()
     body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}
     try:
-        wanted = _REINDEX.validate_python(body)
+        reindex_request = _REINDEX.validate_python(body)
     except ValidationError:
         return await _render_overview(
             visit, record, problem="No page or database has this id.", code=_UNPROCESSABLE
         )
     if scope == "workspace" and not visit.field("confirmed"):
-        found = await visit.read(lambda: _read_status(visit, record))
-        if found["told"].pending_model is not None:
-            return visit.html("new_model.html", **found)
+        status = await visit.read(lambda: _read_status(visit, record))
+        if status["told"].pending_model is not None:
+            return visit.html("new_model.html", **status)
     catalog = visit.backend.catalog
     try:
-        done = await visit.write(lambda: request_reindex(catalog, record.id, wanted, visit.user))
+        done = await visit.write(
+            lambda: request_reindex(catalog, record.id, reindex_request, visit.user)
+        )
     except (UnknownDocument, InvalidRequest) as error:
         return await _render_overview(visit, record, problem=f"{error.advice}.", code=404)
     return visit.redirect(f"?again={done.documents}")
@@ -139,7 +141,7 @@ async def _render_overview(
         warnings = visit.backend.catalog.events.page(
             record.id,
             kinds={"secret_dropped", "secret_masked"},
-            limit=_LATEST,
+            limit=_MAX_LATEST_WARNINGS,
             readers=visit.caller.principals,
         )
         return {**_read_status(visit, record), "warnings": warnings}
@@ -149,16 +151,16 @@ async def _render_overview(
 
 def _read_status(visit: Visit, record: TenantRecord) -> dict[str, Any]:
     catalog = visit.backend.catalog
-    found = read_status_of_records(catalog, record, readers=None)
+    status = read_status_of_records(catalog, record, readers=None)
     settings = build_settings_response(record)
     build = _find_pending_build(catalog, record)
-    filling = found.backfilled is False and not found.disabled
+    filling = status.backfilled is False and not status.disabled
     return {
-        "told": found,
+        "told": status,
         "settings": settings,
         "build": build,
         "filling": filling,
-        "moves": not found.disabled and bool(found.queue_depth or build or filling),
+        "moves": not status.disabled and bool(status.queue_depth or build or filling),
         "duration": duration,
     }
 
@@ -180,7 +182,7 @@ def _find_pending_build(catalog: Catalog, record: TenantRecord) -> dict[str, Any
     }
 
 
-_LONGEST = 18
+_MAX_DIGITS = 18
 
 
 async def show_warnings(visit: Visit) -> Response:
@@ -188,9 +190,9 @@ async def show_warnings(visit: Visit) -> Response:
     record = await open_workspace(visit)
     after = get_query_text(visit, "after")
     before = (
-        int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
+        int(after) if after.isascii() and after.isdecimal() and len(after) <= _MAX_DIGITS else None
     )
-    found = await visit.read(
+    warnings = await visit.read(
         partial(
             visit.backend.catalog.events.page,
             record.id,
@@ -200,8 +202,8 @@ async def show_warnings(visit: Visit) -> Response:
             readers=visit.caller.principals,
         )
     )
-    following = found[PAGE - 1].id if len(found) > PAGE else None
-    return visit.html("warnings.html", warnings=found[:PAGE], following=following)
+    following = warnings[PAGE - 1].id if len(warnings) > PAGE else None
+    return visit.html("warnings.html", warnings=warnings[:PAGE], following=following)
 
 
 _FIELDS: Final = (
@@ -308,19 +310,21 @@ async def show_records(visit: Visit) -> Response:
     record = await open_workspace(visit)
     status, source_type = get_query_text(visit, "status"), get_query_text(visit, "type")
     after = tuple(get_query_text(visit, f"after_{name}") for name in _RECORD_KEY)
-    chosen = RecordFilter(
+    record_filter = RecordFilter(
         status=_parse_status(status),
         source_type=source_type if source_type in BODIES else None,
         page_uuid=get_query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
-    found = await visit.read(partial(_read_record_page, visit, record, chosen))
-    shown = found[:PAGE]
+    states = await visit.read(partial(_read_record_page, visit, record, record_filter))
+    shown_states = states[:PAGE]
     return visit.html(
         "records.html",
-        records=shown,
-        following=_build_next_parameters(chosen, shown[-1]) if len(found) > PAGE else None,
-        chosen=chosen,
+        records=shown_states,
+        following=_build_next_parameters(record_filter, shown_states[-1])
+        if len(states) > PAGE
+        else None,
+        chosen=record_filter,
         statuses=get_args(RecordStatus),
         types=tuple(type_ for type_ in BODIES if type_ != "block"),
         reason=describe_reason,
@@ -337,7 +341,7 @@ async def show_record(visit: Visit) -> Response:
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
         backend, tenant_id = visit.backend, record.id
-        found = read_record_status(
+        whereabouts = read_record_status(
             backend.reader,
             tenant_id,
             visit.caller,
@@ -347,22 +351,24 @@ async def show_record(visit: Visit) -> Response:
         )
         principals = backend.reader.policy.principals(visit.caller)
         states = backend.catalog.record_states
-        return states.find(tenant_id, document_id, principals, scope=scope), found
+        return states.find(tenant_id, document_id, principals, scope=scope), whereabouts
 
-    state, found = await visit.read(read)
+    state, whereabouts = await visit.read(read)
     if state is None:
         raise UnknownDocument(
             "the workspace has no record with this id",
             hint="choose a record from the list of records",
         )
-    return visit.html("record.html", state=state, found=found, remedy=_find_remedy)
+    return visit.html("record.html", state=state, found=whereabouts, remedy=_find_remedy)
 
 
 def _read_record_page(
-    visit: Visit, record: TenantRecord, chosen: RecordFilter
+    visit: Visit, record: TenantRecord, record_filter: RecordFilter
 ) -> list[RecordState]:
     tenant = Tenant.from_config(record.config)
-    return list_record_states(visit.backend.reader, tenant, visit.caller, chosen, limit=PAGE + 1)
+    return list_record_states(
+        visit.backend.reader, tenant, visit.caller, record_filter, limit=PAGE + 1
+    )
 
 
 def _find_records_source_and_scope(record: TenantRecord, name: str) -> tuple[str, str]:
@@ -379,16 +385,16 @@ def _find_records_source_and_scope(record: TenantRecord, name: str) -> tuple[str
     return source.name, source.scope or tenant.access.scope
 
 
-def _build_next_parameters(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
-    named = {
-        "status": chosen.status,
-        "type": chosen.source_type,
-        "page": chosen.page_uuid,
+def _build_next_parameters(record_filter: RecordFilter, last: RecordState) -> dict[str, Any]:
+    next_parameters = {
+        "status": record_filter.status,
+        "type": record_filter.source_type,
+        "page": record_filter.page_uuid,
         "after_source": last.source,
         "after_type": last.source_type,
         "after_id": last.source_id,
     }
-    return {name: value for name, value in named.items() if value}
+    return {name: value for name, value in next_parameters.items() if value}
 
 
 def _parse_status(text: str) -> RecordStatus | None:
@@ -399,8 +405,8 @@ def _find_remedy(kind: FailureKind | None) -> str:
     return WORDS[kind or "unreadable"].remedy
 
 
-_MOST_NAMES = 100
-_SHOWN_READERS = 50
+_MAX_SHOWN_NAMES = 100
+_MAX_SHOWN_READERS = 50
 
 
 async def show_tree(visit: Visit) -> Response:
@@ -409,9 +415,9 @@ async def show_tree(visit: Visit) -> Response:
     uuid = get_query_text(visit, "page").strip() or ROOT
     after = get_query_text(visit, "after") or None
     names = [name.strip() for name in get_query_text(visit, "who").split(",")]
-    who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
-    found = await visit.read(partial(_build_page_view, visit, record, uuid, after, who))
-    return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
+    who = tuple(dict.fromkeys(name for name in names if name))[:_MAX_SHOWN_NAMES]
+    page_view = await visit.read(partial(_build_page_view, visit, record, uuid, after, who))
+    return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **page_view)
 
 
 async def list_unplaced_pages(visit: Visit) -> Response:
@@ -421,12 +427,12 @@ async def list_unplaced_pages(visit: Visit) -> Response:
     after = get_query_text(visit, "after") or None
 
     def read() -> tuple[list[Any], dict[str, str]]:
-        found = lists.list_unplaced(record.id, after=after, limit=PAGE + 1)
-        return found, _read_titles(visit, [one.page.uuid for one in found])
+        pages = lists.list_unplaced(record.id, after=after, limit=PAGE + 1)
+        return pages, _read_titles(visit, [listed_page.page.uuid for listed_page in pages])
 
-    found, titles = await visit.read(read)
+    pages, titles = await visit.read(read)
     return visit.html(
-        "unplaced.html", pages=found[:PAGE], following=_find_next_uuid(found), titles=titles
+        "unplaced.html", pages=pages[:PAGE], following=_find_next_uuid(pages), titles=titles
     )
 
 
@@ -440,7 +446,7 @@ def _build_page_view(
         path = [create_root()]
     access = compute_effective_access(path)
     below = lists.list_children(tenant_id, uuid, after=after, limit=PAGE + 1)
-    uuids = [*(page.uuid for page in path), *(one.page.uuid for one in below)]
+    uuids = [*(page.uuid for page in path), *(listed_page.page.uuid for listed_page in below)]
     verdict: PageAccess | None = None
     if who:
         verdict = TreeService.from_backend(visit.backend).explain_access(tenant_id, uuid, who)
@@ -457,7 +463,7 @@ def _build_page_view(
         "titles": _read_titles(visit, uuids),
         "verdict": verdict,
         "unplaced": uuid == ROOT and bool(lists.list_unplaced(tenant_id, after=None, limit=1)),
-        "shown_readers": _SHOWN_READERS,
+        "shown_readers": _MAX_SHOWN_READERS,
     }
 
 
@@ -482,8 +488,8 @@ def _read_titles(visit: Visit, uuids: list[str]) -> dict[str, str]:
     return lists.read_titles(visit.tenant_id, uuids, principals)
 
 
-def _find_next_uuid(found: list[Any]) -> str | None:
-    return found[PAGE - 1].page.uuid if len(found) > PAGE else None
+def _find_next_uuid(pages: list[Any]) -> str | None:
+    return pages[PAGE - 1].page.uuid if len(pages) > PAGE else None
 
 
 PANEL = SystemPanel(

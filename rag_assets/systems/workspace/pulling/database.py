@@ -49,7 +49,7 @@ _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED_ROWS: Final = 20
 """Maximum number of rows in memory; a row may contain a page, and has at most a few MiB."""
 _FETCHED_KEYS: Final = 1_000
-_SNAPSHOT: Final = 300.0
+_OLD_SNAPSHOT_SECONDS: Final = 300.0
 """Seconds after which a snapshot is old; the database keeps all rows deleted since its start."""
 
 
@@ -100,8 +100,12 @@ class SourceDatabase:
         While a snapshot is open, the database cannot discard deleted rows.
         """
         # If a statement's timeout covers reading its rows, it also covers storing them in between.
-        most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT
-        return time.monotonic() - self._opened > min(most, _SNAPSHOT)
+        most = (
+            self._config.timeout_seconds / 2
+            if self._dialect.counts_reading
+            else _OLD_SNAPSHOT_SECONDS
+        )
+        return time.monotonic() - self._opened > min(most, _OLD_SNAPSHOT_SECONDS)
 
     @contextmanager
     def open_rows(
@@ -369,15 +373,15 @@ def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
     state = getattr(original, "sqlstate", None)
     number = next((arg for arg in original.args[:1] if isinstance(arg, int)), None)
     code = state or number
-    named = type(original).__name__ + (f" ({code})" if code else "")
+    error_name = type(original).__name__ + (f" ({code})" if code else "")
     about = getattr(getattr(original, "diag", None), "message_primary", None)
     if about and state and state.startswith(_QUERY_ERROR_PREFIXES):
-        return f"{named}: {about}"
+        return f"{error_name}: {about}"
     if state and state.startswith(_MYSQL_NAME_ERROR_PREFIX) and number is not None:
-        return f"{named}: {original.args[-1]}"
+        return f"{error_name}: {original.args[-1]}"
     if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return f"{named}: the connection broke"
-    return named
+        return f"{error_name}: the connection broke"
+    return error_name
 
 
 def _describe_refusal(error: Exception) -> str:

@@ -21,9 +21,11 @@ from sqlalchemy.sql.compiler import IdentifierPreparer
 from rag_assets.ingest.sources.records import MAX_RECORD_BYTES
 from rag_assets.systems.workspace.pulling import SqlConfig
 
-_SHORT: Final = frozenset({16, 20, 21, 23, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1266, 2950})
+_SHORT_TYPES: Final = frozenset(
+    {16, 20, 21, 23, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1266, 2950}
+)
 """Codes of Postgres types with values of a few bytes: numbers, booleans, times, UUIDs."""
-_WITH_SIZE: Final = frozenset({17, 25, 1042, 1043})
+_SIZED_TYPES: Final = frozenset({17, 25, 1042, 1043})
 """Codes of Postgres types for texts and bytes, whose size is known without reading them."""
 
 
@@ -75,9 +77,11 @@ def _prepare_postgres(connection: Connection, config: SqlConfig) -> None:
 
 
 def _build_postgres_size(column: str, type_code: Any) -> str | None:
-    if type_code in _SHORT:
+    if type_code in _SHORT_TYPES:
         return None
-    return f"octet_length({column})" if type_code in _WITH_SIZE else f"octet_length({column}::text)"
+    return (
+        f"octet_length({column})" if type_code in _SIZED_TYPES else f"octet_length({column}::text)"
+    )
 
 
 def _prepare_sqlite(connection: Connection, _: SqlConfig) -> None:
@@ -123,7 +127,7 @@ _DIALECTS: Final = {
 }
 
 
-_AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
+_TYPES_READ_AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
 
 
 class _LenientLoader(Loader):
@@ -149,7 +153,7 @@ def _return_texts_for_unparsable_values(connection: Any) -> None:
     """Make a psycopg connection return JSON, and times that Python cannot represent, as texts."""
     for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
         connection.adapters.register_loader(name, loader)
-    for name in _AS_TEXT:
+    for name in _TYPES_READ_AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
 
 
@@ -211,9 +215,11 @@ class Statements:
 
         See select_rows() for the additional last column.
         """
-        wanted = [column for name in names for column in columns if column.name.lower() == name]
-        inner = f"SELECT {', '.join(map(self._quote_column, wanted))} FROM {self._pulled}"  # noqa: S608
-        return self._build_limited_select(wanted, inner, MAX_KEY_BYTES)
+        key_columns = [
+            column for name in names for column in columns if column.name.lower() == name
+        ]
+        inner = f"SELECT {', '.join(map(self._quote_column, key_columns))} FROM {self._pulled}"  # noqa: S608
+        return self._build_limited_select(key_columns, inner, MAX_KEY_BYTES)
 
     def select_all_rows(self, columns: Sequence[QueryColumn]) -> str:
         """Return the statement that selects all rows of a query that has no times.

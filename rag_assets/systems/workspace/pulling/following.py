@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
-_MAX_URGENT = 100
+_MAX_URGENT_CHANGES = 100
 """Maximum number of changes per pull that are stored as urgent, like changes by a person."""
-_RECENT = timedelta(hours=1)
+_MAX_URGENT_AGE = timedelta(hours=1)
 """Maximum age of an urgent change; older changes are queued like the rows of a first pull."""
 _MAX_AWAITED_PAGES = 500
 """Maximum number of pages whose waiting blocks are read at once."""
@@ -245,8 +245,8 @@ class Follower:
 
         First pulls, and pulls that have already stored many records, also use BULK.
         """
-        is_recent = batch.watermark is not None and batch.watermark > self._latest - _RECENT
-        return URGENT if former and is_recent and self.report.stored < _MAX_URGENT else BULK
+        is_recent = batch.watermark is not None and batch.watermark > self._latest - _MAX_URGENT_AGE
+        return URGENT if former and is_recent and self.report.stored < _MAX_URGENT_CHANGES else BULK
 
 
 def _measure_size(draft: Draft) -> int:
@@ -255,7 +255,7 @@ def _measure_size(draft: Draft) -> int:
 
 
 WITHHELD_PROBLEM: Final = "it is marked as secret: no part of it is stored"
-_TRIES: Final = 6
+_MAX_TRIES: Final = 6
 
 
 class RecordWriter:
@@ -323,13 +323,13 @@ class RecordWriter:
     def _write_with_retries(self, drafts: Sequence[Draft], lane: int) -> list[Outcome]:
         puller = self._puller
         self._lock.check()
-        for attempt in range(_TRIES):
+        for attempt in range(_MAX_TRIES):
             try:
                 return write_drafts(
                     puller.catalog, puller.blobs, puller.ref, drafts, by=self.by, lane=lane
                 )
             except TenantBusy:
-                if attempt == _TRIES - 1:
+                if attempt == _MAX_TRIES - 1:
                     raise
                 time.sleep(0.5 * 2**attempt)
         raise AssertionError

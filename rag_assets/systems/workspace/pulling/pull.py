@@ -141,7 +141,7 @@ class Puller:
         with locks.hold(self.ref.id, config.name, wait_seconds=wait_seconds) as lock:
             try:
                 while not self._follow_queries(
-                    config, states, lock, report, scan=scan, allow_deletes=allow_deletes
+                    config, states, lock, report, is_scan=scan, allow_deletes=allow_deletes
                 ):
                     pass
             except TenantLocked:
@@ -164,7 +164,7 @@ class Puller:
         lock: SourceLock,
         report: PullReport,
         *,
-        scan: bool,
+        is_scan: bool,
         allow_deletes: bool,
     ) -> bool:
         """Follow a source's queries in one snapshot; return whether all were read to the end."""
@@ -179,34 +179,38 @@ class Puller:
                     return False
             follower.follow_awaiting_blocks()
             if config.tree is not None:
-                pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
-            if scan:
+                pull_tree(follower, began, scan=is_scan, allow_deletes=allow_deletes)
+            if is_scan:
                 scan_keys(follower, allow_deletes=allow_deletes)
             follower.write_set_aside_event()
         return True
 
 
 _SLOW_SECONDS = 5.0
-_LONGEST_WAIT = timedelta(days=2)
+_MAX_WAIT = timedelta(days=2)
 """Longer than the pause of any source between two pulls."""
 
 
-def get_pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
+def get_pulled_sources(tenant: Tenant, source_name: str | None = None) -> list[SqlConfig]:
     """Return the sources of a tenant with the type sql, or only the source with this name.
 
     Raises:
         UnknownSource: no source matches.
     """
-    found = [source for source in tenant.sources if isinstance(source, SqlConfig)]
-    chosen = [source for source in found if named in {None, source.name}]
-    if not chosen:
-        which = "no source of type sql" if named is None else f"no source {named!r} of type sql"
+    sql_sources = [source for source in tenant.sources if isinstance(source, SqlConfig)]
+    chosen_sources = [source for source in sql_sources if source_name in {None, source.name}]
+    if not chosen_sources:
+        which = (
+            "no source of type sql"
+            if source_name is None
+            else f"no source {source_name!r} of type sql"
+        )
         raise UnknownSource(
             f"tenant {tenant.id!r} has {which}",
             hint="use one of its sources of type sql:"
-            f" {', '.join(source.name for source in found) or 'none'}",
+            f" {', '.join(source.name for source in sql_sources) or 'none'}",
         )
-    return chosen
+    return chosen_sources
 
 
 def find_due_tenants(
@@ -230,15 +234,15 @@ def find_due_tenants(
         names = _list_source_names(record)
         if any((record.id, name) in pulled for name in names):
             continue
-        found = [states.get((record.id, name)) for name in names]
-        since = [_compute_due_time(state) for state in found if is_due(state, now)]
+        source_states = [states.get((record.id, name)) for name in names]
+        since = [_compute_due_time(state) for state in source_states if is_due(state, now)]
         if since:
             takes_long = any(
                 state is None
                 or state.seconds is None
                 or state.failures
                 or state.seconds > _SLOW_SECONDS
-                for state in found
+                for state in source_states
             )
             (slow if takes_long else quick)[record.id] = min(since)
     # Ordered by waiting time, so that tenants that are always due do not starve the others.
@@ -260,7 +264,7 @@ def is_due(state: SourceState | None, now: datetime) -> bool:
 
     A due time that is too far in the future was computed with a wrong clock, and is ignored.
     """
-    return state is None or not now < state.next_at <= now + _LONGEST_WAIT
+    return state is None or not now < state.next_at <= now + _MAX_WAIT
 
 
 def _compute_due_time(state: SourceState | None) -> datetime:
@@ -276,9 +280,9 @@ def _list_source_names(record: TenantRecord) -> list[str]:
     return [source.name for source in tenant.sources if isinstance(source, SqlConfig)]
 
 
-_BATCH = 2_000
-_WHOLE: RecordType = "page"
-_PART: RecordType = "block"
+_BATCH_KEYS = 2_000
+_WHOLE_TYPE: RecordType = "page"
+_PART_TYPE: RecordType = "block"
 
 
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
@@ -308,7 +312,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
         report.held, is_refused = 0, False
         try:
             done = _compare_with_records(
-                follower, spool, remove=may_remove, allow_deletes=allow_deletes
+                follower, spool, may_remove=may_remove, allow_deletes=allow_deletes
             )
         except DeletionsHeld:
             is_refused, may_remove, done = True, False, _compare_with_records(follower, spool)
@@ -326,8 +330,8 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
 def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
     """Write a line for each key of a query to the manifest `spool`, for the comparison."""
-    keys = follower.database.read_keys(source_type, with_page=source_type == _PART)
-    for batch in batched(keys, _BATCH):
+    keys = follower.database.read_keys(source_type, with_page=source_type == _PART_TYPE)
+    for batch in batched(keys, _BATCH_KEYS):
         rows = [(compute_row_key(source_type, format_row_id(key.id)), key) for key in batch]
         aside = follower.set_aside_rows.mark_seen(
             follower.puller.ref, follower.config.name, [name for name, _ in rows]
@@ -349,25 +353,25 @@ def _build_manifest_line(
     Args:
         at: time of the row's last change; None if it must not be compared.
     """
-    is_part = source_type == _PART
+    is_part = source_type == _PART_TYPE
     if is_part and (key.page is None or at is None):
         return None
-    named = _WHOLE if is_part else source_type
+    record_type = _WHOLE_TYPE if is_part else source_type
     source_id = format_row_id(key.page if is_part else key.id)
     if "\x00" in source_id:
         return None
-    return [named, source_id, None if at is None else at.isoformat(), is_part]
+    return [record_type, source_id, None if at is None else at.isoformat(), is_part]
 
 
 def _compare_with_records(
-    follower: Follower, spool: IO[bytes], *, remove: bool = False, allow_deletes: bool = False
+    follower: Follower, spool: IO[bytes], *, may_remove: bool = False, allow_deletes: bool = False
 ) -> ManifestComparison:
     spool.seek(0)
     return follower.puller.catalog.record_manifests.compare(
         follower.puller.ref,
         follower.config.name,
         _read_manifest_lines(spool),
-        remove_extra=remove,
+        remove_extra=may_remove,
         allow_deletes=allow_deletes,
         window_hours=follower.config.deletion_window_hours,
         by=follower.by,
@@ -381,24 +385,26 @@ def _read_manifest_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
         yield ManifestLine(source_type, source_id, at, is_part=is_part)
 
 
-def _find_differing_types(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
+def _find_differing_types(
+    follower: Follower, comparison: ManifestComparison
+) -> tuple[RecordType, ...]:
     """Return the types with a row that differs from its record and was not set aside.
 
     The rows of these types must be read again.
     """
     pulled = [type_ for type_ in TYPES if type_ in follower.config.queries]
-    if max(found.counts["missing"], found.counts["stale"]) > NAMED:
+    if max(comparison.counts["missing"], comparison.counts["stale"]) > NAMED:
         return tuple(pulled)
     differing = {
         compute_row_key(source_type, source_id): source_type
-        for source_type, source_id, difference in found.named
+        for source_type, source_id, difference in comparison.named
         if difference != "extra"
     }
     aside = follower.set_aside_rows.find(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}
-    if _WHOLE in unseen:
+    if _WHOLE_TYPE in unseen:
         # A page that is stored again loses its separately pulled blocks, so they are read again.
-        unseen.add(_PART)
+        unseen.add(_PART_TYPE)
     return tuple(type_ for type_ in pulled if type_ in unseen)
 
 
@@ -440,7 +446,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
     pages, aside = _read_pages(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())
     # The application may have put a page that occurs only as the parent in a row, so it stays.
-    kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
+    kept_ids = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
     may_remove = scan and (bool(rows) or allow_deletes)
 
     def reconcile(*, remove: bool) -> int:
@@ -452,7 +458,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
             apply=True,
             remove_extra=remove,
             allow_deletes=allow_deletes,
-            keep=kept,
+            keep=kept_ids,
         )
         report.pages += done.missing + done.stale
         report.pages_removed += done.removed

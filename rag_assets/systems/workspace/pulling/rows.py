@@ -137,12 +137,12 @@ def _to_time(value: Any, zone: ZoneInfo) -> datetime:
 
 
 Converter = Callable[[Any, ZoneInfo], Any]
-_ALL: Mapping[str, Converter] = {"url": to_text, _CHANGED: _to_time}
+_COMMON_COLUMNS: Mapping[str, Converter] = {"url": to_text, _CHANGED: _to_time}
 COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
     {
-        "page": {**_ALL, "title": to_text, "blocks": parse_json_value},
+        "page": {**_COMMON_COLUMNS, "title": to_text, "blocks": parse_json_value},
         "block": {
-            **_ALL,
+            **_COMMON_COLUMNS,
             "page_uuid": to_text,
             "after": to_text,
             "type": to_text,
@@ -152,25 +152,30 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
             "metadata": parse_json_value,
         },
         "comment": {
-            **_ALL,
+            **_COMMON_COLUMNS,
             "page_uuid": to_text,
             "block_id": to_text,
             "text": to_text,
             "resolved_at": _to_time,
         },
-        "file": {**_ALL, "page_uuid": to_text, "name": to_text, "metadata": parse_json_value},
+        "file": {
+            **_COMMON_COLUMNS,
+            "page_uuid": to_text,
+            "name": to_text,
+            "metadata": parse_json_value,
+        },
         "template": {
-            **_ALL,
+            **_COMMON_COLUMNS,
             "name": to_text,
             "description": to_text,
             "payload": _to_payload,
         },
-        "db_row": {**_ALL, "database_uuid": to_text, "values": parse_json_value},
+        "db_row": {**_COMMON_COLUMNS, "database_uuid": to_text, "values": parse_json_value},
     }
 )
 """Converters of all columns except `id`; further columns of a db_row are values."""
-_OF_BLOCK = ("type", "text", "level", "archived", "metadata")
-_FIELDS: Final = frozenset({"block_id", *_OF_BLOCK, "secret", "name", "value_text"})
+_BLOCK_FIELDS = ("type", "text", "level", "archived", "metadata")
+_KNOWN_NAMES: Final = frozenset({"block_id", *_BLOCK_FIELDS, "secret", "name", "value_text"})
 """Field names of blocks and values that the text of a problem may contain."""
 
 
@@ -238,7 +243,7 @@ class RowReader:
         return PulledRow(source_id, at, self._nest_block_fields(source_id, body))
 
     def describe_oversized_row(self, row: Sequence[Any], largest: int) -> SetAsideRow:
-        """Return an oversized row, of which only the id was read, with its problem.
+        """Return an oversized row with its problem; only the id of the row was read.
 
         Args:
             row: values of the row; all except the id are None.
@@ -251,7 +256,7 @@ class RowReader:
         """Return a body with the fields of a block moved into `block`."""
         if self._type != "block":
             return body
-        block = {name: body.pop(name) for name in _OF_BLOCK if name in body}
+        block = {name: body.pop(name) for name in _BLOCK_FIELDS if name in body}
         return {**body, "block": {"block_id": source_id, **block}}
 
 
@@ -303,4 +308,4 @@ def _format_step(step: Any) -> str:
 
     An unknown name is hidden, because it may be a value with a secret.
     """
-    return str(step) if isinstance(step, int) or step in _FIELDS else "…"
+    return str(step) if isinstance(step, int) or step in _KNOWN_NAMES else "…"

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _PAUSE_FACTOR = 9
 """Minimum pause after a pull, as a multiple of its duration: pulls take 10 % of the time."""
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_LONGEST_PAUSE = timedelta(hours=1)
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_MAX_PAUSE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,12 @@ class PullStates(CatalogQueries):
         new = upsert(pulled_sources).values(tenant=ref.id, source=config.name)
         with self._database.begin_tenant(ref) as connection:
             connection.execute(new.on_conflict_do_nothing())
-            found = {row.source_type: row for row in connection.execute(query)}
+            rows_by_type = {row.source_type: row for row in connection.execute(query)}
         return {
-            source_type: found[source_type].watermark
+            source_type: rows_by_type[source_type].watermark
             for source_type in config.queries
-            if source_type in found
-            and found[source_type].query_key == config.compute_query_key(source_type)
+            if source_type in rows_by_type
+            and rows_by_type[source_type].query_key == config.compute_query_key(source_type)
         }
 
     def record_batch(
@@ -139,9 +139,9 @@ class PullStates(CatalogQueries):
             compute_row_key(source_type, set_aside.source_id): {
                 **query,
                 "row_key": compute_row_key(source_type, set_aside.source_id),
-                "shown": _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", masker.text(set_aside.source_id))[
-                    :512
-                ]
+                "shown": _UNPRINTABLE.sub(
+                    "\N{REPLACEMENT CHARACTER}", masker.text(set_aside.source_id)
+                )[:512]
                 or "(none)",
                 "field": set_aside.column[:200],
                 "problem": set_aside.problem[:500],
@@ -201,7 +201,7 @@ class PullStates(CatalogQueries):
         failures = pulled_sources.c.failures
         pause = func.least(
             timedelta(seconds=config.every_seconds) * func.power(2, func.least(failures, 12)),
-            _LONGEST_PAUSE,
+            _MAX_PAUSE,
         )
         values = {"failures": failures + 1, "error": problem, "next_at": func.now() + pause}
         self._update(ref, config.name, values)
@@ -364,8 +364,8 @@ class SourceLocks(CatalogQueries):
     def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return the sources among these, as (tenant, name), that a process pulls now."""
         with self._database.begin() as connection:
-            held = set(connection.scalars(_HELD))
-        return {source for source in sources if _compute_lock_key(*source) in held}
+            held_keys = set(connection.scalars(_HELD))
+        return {source for source in sources if _compute_lock_key(*source) in held_keys}
 
 
 def _compute_lock_key(tenant_id: str, source: str) -> int:

@@ -136,8 +136,8 @@ def test_history_of_a_merge_of_too_many_parents_says_what_was_left_out(tmp_path:
 
 
 def test_history_of_an_unknown_name_is_not_guessed(about: CodeAnswers) -> None:
-    assert about.history_of(symbol="Flurb").startswith("Nothing that you may read is called so.")
-    assert about.history_of(path="flurb.py").startswith("Nothing that you may read is called so.")
+    assert about.history_of(symbol="Flurb").startswith("Nothing that you may read has this name.")
+    assert about.history_of(path="flurb.py").startswith("Nothing that you may read has this name.")
 
 
 def test_history_of_a_repository_that_moved_away_says_so(

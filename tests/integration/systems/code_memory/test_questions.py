@@ -17,7 +17,7 @@ from rag_assets.search import Retriever
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
+from rag_assets.systems.code_memory.retrieval.walk import MAX_STEPS, Walker
 from rag_assets.systems.code_memory.runs import Run, Runs, parse_events
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
@@ -136,14 +136,14 @@ def test_a_question_for_anything_else_needs_the_provider(retriever: Retriever) -
     assert Away.asked
 
 
-@pytest.mark.parametrize("depth", [MOST_STEPS, MOST_STEPS + 1, 1_000])
+@pytest.mark.parametrize("depth", [MAX_STEPS, MAX_STEPS + 1, 1_000])
 def test_no_walk_goes_further_than_eight_steps(indexed: Path, driver: Driver, depth: int) -> None:
     start = "App\\Chain\\Link0::go"
     walk = Walker(driver.session.catalog).walk_from_name(
         TENANT, Caller(), start, direction="out", depth=depth
     )
     called = {relation.target for relation in walk.relations if relation.kind == "calls"}
-    assert called == {f"App\\Chain\\Link{number}::go" for number in range(1, MOST_STEPS + 1)}
+    assert called == {f"App\\Chain\\Link{number}::go" for number in range(1, MAX_STEPS + 1)}
 
 
 def test_hits_are_kept_to_the_share_of_the_models_window_with_whole_chains(

@@ -139,17 +139,17 @@ def test_what_was_changed_is_found_told_and_made_anew(
         whole = rows(ctx)
         assert all(whole)
         sound = compare_relations(ctx, ALL)
-        assert sound.none
+        assert sound.is_empty
         assert sound.compared >= len(FILES)
         with ctx.catalog.database.begin() as connection:
             damage(connection)
         assert rows(ctx) != whole
         found = compare_relations(ctx, ALL)
-        assert not found.none
+        assert not found.is_empty
         assert not build_verdict(found, {}).passed
         assert not repair_tenant(ctx).is_healthy
         assert rows(ctx) == whole
-        assert compare_relations(ctx, ALL).none
+        assert compare_relations(ctx, ALL).is_empty
     assert driver.sync(TENANT)["embedded"] == 0
 
 
@@ -190,13 +190,13 @@ def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
             damaged = replace(ctx, lake=ctx.lake.readable())
             texts = get_code_catalog(ctx.catalog).relation_rows.list_texts(TENANT, ALL.hash_range)
             assert damaged.lake.find_missing_chunk_sets({text.chunk_set_key for text in texts})
-            assert compare_relations(damaged, ALL).none
-            assert compare_relations(damaged, ALL, repairs=True).none
+            assert compare_relations(damaged, ALL).is_empty
+            assert compare_relations(damaged, ALL, repairs=True).is_empty
             assert rows(ctx) == whole
         finally:
             shutil.rmtree(lake)
             kept.rename(lake)
-        assert compare_relations(ctx, ALL).none
+        assert compare_relations(ctx, ALL).is_empty
 
 
 def test_while_the_catalog_is_set_back_nothing_goes(driver: Driver) -> None:
@@ -209,7 +209,7 @@ def test_while_the_catalog_is_set_back_nothing_goes(driver: Driver) -> None:
         assert rows(ctx) == before
         assert accept_catalog(ctx)
         assert compare_relations(ctx, ALL, repairs=True).orphans == 1
-        assert compare_relations(ctx, ALL).none
+        assert compare_relations(ctx, ALL).is_empty
 
 
 def test_a_tenant_without_source_code_has_nothing_to_compare() -> None:

@@ -119,7 +119,7 @@ ANSWERS = {
     "what-touches": ({"symbol": "Invoice"}, "Http/Controllers/InvoiceController.php:6"),
     "impact-of": ({"symbol": "Invoice"}, "Http/Controllers/InvoiceController.php:6"),
     "tests-of": ({"path": "Invoice.php"}, "No test is found"),
-    "who-serves": ({"route": "invoices.show"}, "Nothing that you may read is called so."),
+    "who-serves": ({"route": "invoices.show"}, "Nothing that you may read has this name."),
     "outline": ({"path": "Invoice.php"}, "Invoice.php:3-5  model  App\\Models\\Invoice"),
     "history-of": ({"path": "Invoice.php"}, "its source is not a Git repository"),
     "rules-for": ({"path": "Invoice.php"}, "No rule, decision or document names these files."),

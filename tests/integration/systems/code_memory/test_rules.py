@@ -125,7 +125,7 @@ def test_a_guess_does_not_tell_that_there_is_a_repository(about: CodeAnswers, pa
 def test_rules_are_told_where_there_are_more_documents_than_are_read(
     about: CodeAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules, "MOST_DOCUMENTS", 2)
+    monkeypatch.setattr(rules, "MAX_DOCUMENTS", 2)
     answer_text = about.rules_for(["shop/app/Models/Invoice.php"])
     assert titles(answer_text)[:2] == ["shop/.cursor/rules/models.mdc", "shop/CLAUDE.md"]
     assert answer_text.endswith("this may lack something: 1 more document not read")
@@ -136,8 +136,8 @@ def test_rules_whose_globs_are_not_all_known_are_counted_and_not_told_as_rules_f
     about: CodeAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # There are three rules with one glob each; the globs of the last two may be truncated.
-    monkeypatch.setattr(rules, "MOST_EDGES", 2)
-    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.view.MOST_EDGES", 2)
+    monkeypatch.setattr(rules, "MAX_EDGES", 2)
+    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.view.MAX_EDGES", 2)
     answer_text = about.rules_for(["shop/app/Models/Quote.php"])
     assert "this may lack something: 4 more documents not read" in answer_text
     assert "always" not in answer_text

@@ -185,7 +185,7 @@ def test_what_much_is_related_to_leaves_the_other_chunks_theirs(
 
     whole = crowded_answer()
     assert len(whole) > 2
-    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.view.MOST_EDGES", 3)
+    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.view.MAX_EDGES", 3)
     assert crowded_answer() == whole
 
 

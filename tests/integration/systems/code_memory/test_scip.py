@@ -72,7 +72,7 @@ def reported(driver: Driver, tenant: str) -> str | None:
     """Return what the report on relations says about SCIP indexes."""
     with driver.locked(tenant) as ctx:
         report = relations_report(PLAIN, ctx)
-        assert compare_relations(ctx, ALL).none
+        assert compare_relations(ctx, ALL).is_empty
         assert left_over(ctx) == []
     assert report is not None
     value = report.metadata.get("SCIP indexes")

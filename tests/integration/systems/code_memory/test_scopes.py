@@ -37,7 +37,7 @@ from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
+from rag_assets.systems.code_memory.retrieval.walk import MAX_STEPS, Walker
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from tests.databases import as_service
 from tests.driving import Driver
@@ -251,7 +251,7 @@ class Asking:
             "Bill",
         ):
             for direction in ("in", "out", "both"):
-                parameters = {"name": asked, "direction": direction, "depth": MOST_STEPS}
+                parameters = {"name": asked, "direction": direction, "depth": MAX_STEPS}
                 key = f"relations {asked} {direction}"
                 found[key] = self.http("GET", f"{project}/relations", params=parameters)
         for parameters in (
@@ -338,7 +338,7 @@ class Asking:
         walker = Walker(session.catalog)
         names = ("Bill", f"table:{mark}_rows", "table:bills", f"{mark}.index")
         walks = {
-            f"walk {name}": walker.walk_from_name(self.tenant, self.caller, name, depth=MOST_STEPS)
+            f"walk {name}": walker.walk_from_name(self.tenant, self.caller, name, depth=MAX_STEPS)
             for name in names
         }
         readable = self.vault.readable(self.groups)

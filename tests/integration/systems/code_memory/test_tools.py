@@ -18,7 +18,7 @@ from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
-from rag_assets.systems.code_memory.outlines import MOST_TOKENS
+from rag_assets.systems.code_memory.outlines import MAX_TOKENS
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -215,7 +215,7 @@ def test_an_unknown_name_is_answered_with_names_that_are_alike(
     about: CodeAnswers, ask: Any
 ) -> None:
     reply = ask(about)
-    assert reply.startswith("Nothing that you may read is called so.")
+    assert reply.startswith("Nothing that you may read has this name.")
     assert "nvoice" in reply.partition("Alike:")[2]
 
 
@@ -326,7 +326,7 @@ def test_odd_names_get_a_short_answer(about: CodeAnswers, said: str) -> None:
         about.outline(said),
         about.rules_for([said]),
     ]
-    assert all(answer and count_text(answer) <= MOST_TOKENS for answer in answers)
+    assert all(answer and count_text(answer) <= MAX_TOKENS for answer in answers)
 
 
 def test_names_that_are_alike_are_of_the_kind_that_is_asked_for(about: CodeAnswers) -> None:
@@ -345,7 +345,7 @@ def test_no_answer_is_longer_than_agents_bear(about: CodeAnswers) -> None:
         about.who_serves("invoices.store"),
         about.rules_for(["app/Http/Controllers/InvoiceController.php"] * 20),
     ]
-    assert all(count_text(answer) <= MOST_TOKENS for answer in answers)
+    assert all(count_text(answer) <= MAX_TOKENS for answer in answers)
     assert "more lines" in answers[0]
     assert "this may lack something" in answers[1]
 
@@ -370,7 +370,7 @@ def test_nobody_is_told_of_what_they_may_not_read(
     reader = DocumentReader(session.catalog, session.store)
     config = session.embedders.tenant(session.catalog.tenants.get(tenant))
     nobody = CodeAnswers(reader, config, Caller())
-    nothing = "Nothing that you may read is called so."
+    nothing = "Nothing that you may read has this name."
     assert nobody.who_serves("invoices.store") == nothing
     search = "every place of the name: rg -nFw -e invoices"
     assert nobody.what_touches(table="invoices") == f"{nothing}\n{search}"

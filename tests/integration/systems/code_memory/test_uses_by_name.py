@@ -227,7 +227,7 @@ def test_route_for_all_methods_serves_each_method(about: CodeAnswers) -> None:
 def test_end_of_a_path_is_not_taken_for_a_controller(about: CodeAnswers) -> None:
     assert "GET /krates/{id}" in about.who_serves("KratesController")
     answer_text = about.who_serves("GET /no/such/KratesController")
-    assert answer_text.startswith("Nothing that you may read is called so.")
+    assert answer_text.startswith("Nothing that you may read has this name.")
 
 
 def test_use_of_a_member_within_its_class_is_no_use_of_the_class(about: CodeAnswers) -> None:

@@ -11,7 +11,7 @@ from schemathesis import Case
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
-from rag_assets.api.guard import MAX_BODY
+from rag_assets.api.guard import MAX_BODY_BYTES
 from tests.integration.systems.experience.conftest import Learning
 
 pytestmark = pytest.mark.long
@@ -50,7 +50,7 @@ def test_answers_are_as_described(
             response = case.call(headers=learning.headers(role))
             is_large = response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             if is_large:  # the check does not know 413: a refused request must be too large
-                assert len(response.request.body or b"") > MAX_BODY
+                assert len(response.request.body or b"") > MAX_BODY_BYTES
             left_out = (
                 []
                 if is_whole and not is_large

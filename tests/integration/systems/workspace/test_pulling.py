@@ -526,7 +526,7 @@ def test_a_long_pull_holds_no_snapshot_for_long(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = make(queries={"db_row": QUERIES["db_row"]}, overlap_seconds=0)
-    monkeypatch.setattr(database, "_SNAPSHOT", 0.0)
+    monkeypatch.setattr(database, "_OLD_SNAPSHOT_SECONDS", 0.0)
     opened: list[Any] = []
     opening = pull.open_snapshot
 
@@ -747,7 +747,7 @@ def test_a_source_is_free_before_postgres_notices_that_its_connection_is_gone(
 def test_the_sensor_and_the_schedule_pull_what_is_due(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for most in ("_AT_ONCE", "_SLOW_RUNS"):  # tenants of other tests are due too
+    for most in ("_MAX_TENANTS_PER_RUN", "_MAX_SLOW_RUNS"):  # tenants of other tests are due too
         monkeypatch.setattr(f"rag_assets.systems.workspace.definitions.{most}", 1_000)
     app, other = make(every_seconds=3_600), make()
     del os.environ[other.variable]

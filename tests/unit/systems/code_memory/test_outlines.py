@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.systems.code_memory.outlines import LineFormatter, format_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node
-from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
+from rag_assets.systems.code_memory.retrieval.uses import MAX_CANDIDATES, Use
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def test_first_tests_are_shown_so_that_other_dependents_have_room() -> None:
     assert len(lines) == 22
 
 
-@pytest.mark.parametrize("candidates", [MOST_CANDIDATES, MOST_CANDIDATES + 1])
+@pytest.mark.parametrize("candidates", [MAX_CANDIDATES, MAX_CANDIDATES + 1])
 def test_uses_of_a_name_with_many_definitions_are_only_counted(candidates: int) -> None:
     use = Use(
         *("Orders.get", "get", "call", "orders", "repo/shop.py", 3, "repo", None, "", candidates)
     )
     lines = [*LineFormatter(shows_repository=False).format_possible_uses([use])]
     heading = f"possibly Orders.get, one of {candidates} definitions of the name (1)"
-    if candidates > MOST_CANDIDATES:
+    if candidates > MAX_CANDIDATES:
         assert lines == [heading]
     else:
         assert lines == [f"{heading}:", "  shop.py:3  calls  orders.get"]

@@ -11,7 +11,7 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.systems.code_memory import run_retrieval
 from rag_assets.systems.code_memory.manifests import FRAMEWORKS
 from rag_assets.systems.code_memory.run_retrieval import build_metadata
-from rag_assets.systems.code_memory.runs import MOST_EVENTS, MOST_LINE, parse_events
+from rag_assets.systems.code_memory.runs import MAX_EVENTS, MAX_LINE_BYTES, parse_events
 
 CHANGE = {"id": "1", "kind": "file_updated", "path": "app/Models/Invoice.php"}
 
@@ -71,7 +71,7 @@ WHOLE: dict[str, bytes] = {
     "a change of nothing": lines({"id": "2", "kind": "file_created"}),
     "a summary of a file": lines({**CHANGE, "kind": "final_summary", "summary": "x"}),
     "an empty summary": lines({"id": "2", "kind": "final_summary", "summary": " "}),
-    "too long": b" " * (MOST_LINE + 1) + b"{}",
+    "too long": b" " * (MAX_LINE_BYTES + 1) + b"{}",
 }
 
 
@@ -103,10 +103,10 @@ def test_parse_events_of_invalid_field_names_its_allowed_values(
 
 def test_a_request_has_some_events_and_not_too_many() -> None:
     assert problems(b"\n \n") == [(("body", 1), "line 1: the request contains no event")]
-    many = [{**CHANGE, "id": str(number)} for number in range(MOST_EVENTS + 1)]
-    assert len(parse_events(lines(*many[:-1]))) == MOST_EVENTS
+    many = [{**CHANGE, "id": str(number)} for number in range(MAX_EVENTS + 1)]
+    assert len(parse_events(lines(*many[:-1]))) == MAX_EVENTS
     [(where, _)] = problems(lines(*many))
-    assert where == ("body", MOST_EVENTS + 1)
+    assert where == ("body", MAX_EVENTS + 1)
 
 
 def test_not_all_problems_of_very_many_are_told() -> None:

@@ -23,16 +23,16 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
+    BUILT_IN_TYPES,
     CLASS_ROLES,
-    NO_CLASSES,
-    OR,
+    UNION_SEPARATOR,
     ClassLike,
     Method,
     PhpSource,
     list_parameters,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
-    NAMED,
+    CLASS_NAME_NODES,
     find_class_of_value,
     find_variable_types,
     get_class_of_creation,
@@ -55,7 +55,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
 _ROUTERS = frozenset({"$router", "$this->router", "$app->router", "$r"})
-_HEAD = frozenset(
+_HEAD_NODES = frozenset(
     {"php_tag", "namespace_definition", "namespace_use_declaration", "declare_statement", "comment"}
 )
 _STATEMENTS = frozenset(
@@ -221,13 +221,13 @@ def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
         return units
     first = units[0]
     above = source.tree.root.children
-    if any(n.type not in _HEAD for n in above if source.tree.end(n) <= first.start):
+    if any(n.type not in _HEAD_NODES for n in above if source.tree.end(n) <= first.start):
         return units
     start = len(source.text) - len(source.text.lstrip())
     return [replace(first, start=start), *units[1:]]
 
 
-_OWN = frozenset({"$this", "self", "static"})
+_OWN_RECEIVERS = frozenset({"$this", "self", "static"})
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition"})
 
 
@@ -326,19 +326,19 @@ def _list_call_targets(
     """
     if node.type in CLOSURES:
         parameters = list_parameters(source.tree, node, source.find_scope(node))
-        names = [name for parameter in parameters for name in parameter.type.split(OR)]
-        return [("takes", name) for name in names if name and name not in NO_CLASSES]
+        names = [name for parameter in parameters for name in parameter.type.split(UNION_SEPARATOR)]
+        return [("takes", name) for name in names if name and name not in BUILT_IN_TYPES]
     called = _find_called_name(source, node, context)
     if called is None:
         return []
-    if OR in called[1]:
+    if UNION_SEPARATOR in called[1]:
         owners, _, method = called[1].rpartition("::")
-        return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
+        return [(called[0], f"{owner}::{method}") for owner in owners.split(UNION_SEPARATOR)]
     receiver = _get_receiver_text(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
-    above = context.list_possible_owners(method) if receiver in _OWN else ()
+    above = context.list_possible_owners(method) if receiver in _OWN_RECEIVERS else ()
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
@@ -355,7 +355,7 @@ def _find_called_name(
         return ("creates_object", created) if created else None
     if node.type == "function_call_expression":
         function = node.child_by_field_name("function")
-        if function is None or function.type not in NAMED:
+        if function is None or function.type not in CLASS_NAME_NODES:
             return None
         return "calls", source.find_scope(node).resolve_function_name(tree.get_node_text(function))
     name = node.child_by_field_name("name")
@@ -364,7 +364,7 @@ def _find_called_name(
     owner = ""
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
-        if scope is not None and scope.type in NAMED:
+        if scope is not None and scope.type in CLASS_NAME_NODES:
             owner = source.resolve_class_name(tree.get_node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
@@ -383,9 +383,9 @@ def _get_receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
     )
 
 
-_MOST: Final = 1_000
-_DEEPEST: Final = 6
-_WORDS: Final = re.compile(r"[^\x00-\x7f]|[A-Za-z,.;:!?)] +\S|[A-Z][a-z]+[.!?]?\Z")
+_MAX_SETTINGS: Final = 1_000
+_MAX_ARRAY_DEPTH: Final = 6
+_PROSE: Final = re.compile(r"[^\x00-\x7f]|[A-Za-z,.;:!?)] +\S|[A-Z][a-z]+[.!?]?\Z")
 _STRINGS: Final = frozenset({"string", "encapsed_string"})
 _CALLS: Final = "function_call_expression"
 
@@ -415,19 +415,19 @@ def _iter_array_facts(source: PhpSource, statement: Node, array: Node) -> Iterat
 
 
 def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
-    todo: list[tuple[Node, tuple[str, ...]]] = [(array, ())]
+    pending: list[tuple[Node, tuple[str, ...]]] = [(array, ())]
     count = 0
-    while todo:
-        node, above = todo.pop()
+    while pending:
+        node, above = pending.pop()
         for key, value in iter_elements(node):
             name = source.read_value(key)
-            if not isinstance(name, str) or not name or count >= _MOST:
+            if not isinstance(name, str) or not name or count >= _MAX_SETTINGS:
                 continue
             count += 1
             path = (*above, name)
             yield path, value
-            if value.type == "array_creation_expression" and len(path) < _DEEPEST:
-                todo.append((value, path))
+            if value.type == "array_creation_expression" and len(path) < _MAX_ARRAY_DEPTH:
+                pending.append((value, path))
 
 
 def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) -> bool:
@@ -435,7 +435,7 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
     values = [value for _, value in keys if value.type != "array_creation_expression"]
     prose_count = sum(
         node.type in _STRINGS
-        and _WORDS.search(source.tree.get_node_text(node).strip("'\"")) is not None
+        and _PROSE.search(source.tree.get_node_text(node).strip("'\"")) is not None
         for node in values
     )
     return prose_count * 2 > len(values)

@@ -23,15 +23,15 @@ from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
-    NO_CLASSES,
-    OR,
+    BUILT_IN_TYPES,
+    UNION_SEPARATOR,
     ClassLike,
     Method,
     PhpSource,
     list_parameters,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
-    NAMED,
+    CLASS_NAME_NODES,
     get_class_of_argument,
     get_class_of_creation,
     read_noted_parameters,
@@ -45,16 +45,16 @@ from rag_assets.systems.code_memory.languages.php.values import (
 )
 from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 
-THEN: Final = "->"
+STEP_SEPARATOR: Final = "->"
 """Separator between the steps of an origin."""
 
-ELEMENT: Final = "[]"
-SIGNED_IN: Final = "@user"
-CALLED: Final = "()"
+ELEMENT_STEP: Final = "[]"
+SIGNED_IN_USER: Final = "@user"
+CALL_STEP: Final = "()"
 
-MOST_STEPS: Final = 12
-_MOST_CHARACTERS: Final = 600
-_MOST_ORIGINS: Final = 4
+MAX_STEPS: Final = 12
+_MAX_CHARACTERS: Final = 600
+_MAX_ORIGINS: Final = 4
 """Maximum number of origins of an expression; if there are more, its origins are unknown."""
 
 Origins: TypeAlias = "tuple[str, ...] | None"
@@ -65,17 +65,17 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
     """Return the branches of a conditional, a `match` or `??`; empty for any other expression."""
     if node.type == "conditional_expression":
         chosen = node.child_by_field_name("body") or node.child_by_field_name("condition")
-        found = [chosen, node.child_by_field_name("alternative")]
+        branches = [chosen, node.child_by_field_name("alternative")]
     elif node.type in {"binary_expression", "augmented_assignment_expression"}:
-        sides = [node.child_by_field_name(one) for one in ("left", "right")]
-        found = sides if operator in {"??", "??="} else []
+        sides = [node.child_by_field_name(side) for side in ("left", "right")]
+        branches = sides if operator in {"??", "??="} else []
     elif node.type == "match_expression":
         block = node.child_by_field_name("body")
         arms = block.named_children if block is not None else ()
-        found = [arm.child_by_field_name("return_expression") for arm in arms]
+        branches = [arm.child_by_field_name("return_expression") for arm in arms]
     else:
         return ()
-    return [branch for branch in found if branch is not None]
+    return [branch for branch in branches if branch is not None]
 
 
 def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
@@ -91,51 +91,55 @@ def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 def list_classes(kind: str) -> Origins:
     """Return the classes in a PHP type such as `A|B` as origins; None if the type has no class."""
-    named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
-    return named or None
+    class_names = tuple(
+        name for name in kind.split(UNION_SEPARATOR) if name and name not in BUILT_IN_TYPES
+    )
+    return class_names or None
 
 
 def combine_origins(several: Iterable[Origins]) -> Origins:
     """Return the union of several origins; None if any are unknown or if there are too many."""
-    found: dict[str, None] = {}
+    combined: dict[str, None] = {}
     for origins in several:
         if origins is None:
             return None
-        found |= dict.fromkeys(origins)
-    return tuple(found) if len(found) <= _MOST_ORIGINS else None
+        combined |= dict.fromkeys(origins)
+    return tuple(combined) if len(combined) <= _MAX_ORIGINS else None
 
 
 def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
     """Return origins with further steps appended; None if any of them becomes too long."""
     if start is None or not steps:
         return start
-    found = tuple(THEN.join((origin, *steps)) for origin in start)
-    longest = max((origin.count(THEN) for origin in found), default=0)
-    size = max(map(len, found), default=0)
-    return found if longest <= MOST_STEPS and size <= _MOST_CHARACTERS else None
+    extended = tuple(STEP_SEPARATOR.join((origin, *steps)) for origin in start)
+    longest = max((origin.count(STEP_SEPARATOR) for origin in extended), default=0)
+    size = max(map(len, extended), default=0)
+    return extended if longest <= MAX_STEPS and size <= _MAX_CHARACTERS else None
 
 
-_DEEPEST: Final = 12
+_MAX_DEPTH: Final = 12
 """Maximum depth of nested expressions and variables; deeper expressions count as computed."""
 
 _ACCESSES: Final = frozenset({"member_access_expression", "nullsafe_member_access_expression"})
-_NOTHING: Final = frozenset({"null", "throw_expression", "boolean", "string", "encapsed_string"})
-_GIVES_NOTHING: Final = frozenset({"abort", "throw_if"})
-_SAME: Final = frozenset({"optional", "tap", "with", "value"})
+_EMPTY_VALUES: Final = frozenset(
+    {"null", "throw_expression", "boolean", "string", "encapsed_string"}
+)
+_FUNCTIONS_WITHOUT_RESULT: Final = frozenset({"abort", "throw_if"})
+_IDENTITY_FUNCTIONS: Final = frozenset({"optional", "tap", "with", "value"})
 """Functions that return their argument."""
 
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _AUTH: Final = frozenset({"Auth", "Illuminate\\Support\\Facades\\Auth"})
 _USER_PROVIDERS: Final = frozenset({"auth", "request"})
 _REQUEST: Final = "$request"
-_OWN: Final = "$this->"
-_OF_ELEMENTS: Final = frozenset(
+_OWN_PROPERTY_PREFIX: Final = "$this->"
+_ELEMENT_METHODS: Final = frozenset(
     {"each", "map", "filter", "reject", "every", "contains", "first", "flatmap", "transform"}
     | {"mapwithkeys", "sortby", "sortbydesc", "sum", "groupby", "keyby", "partition", "eachbyid"}
 )
 """Methods, in lower case, that call their closure with each element."""
 
-_CHANGES: Final = frozenset(
+_ASSIGNMENTS: Final = frozenset(
     {"assignment_expression", "augmented_assignment_expression", "foreach_statement"}
 )
 
@@ -165,13 +169,13 @@ class OriginFinder:
 
     def find(self, node: Node | None, depth: int = 0) -> Origins:
         """Return the origins of an expression; None if they are unknown, () if it has none."""
-        if node is None or depth > _DEEPEST:
+        if node is None or depth > _MAX_DEPTH:
             return None
-        if node.type in _NOTHING:
+        if node.type in _EMPTY_VALUES:
             return ()
         if node.type == "object_creation_expression":
-            made = get_class_of_creation(self._source, node)
-            return (made,) if made else None
+            created_class = get_class_of_creation(self._source, node)
+            return (created_class,) if created_class else None
         if node.type == "variable_name":
             return self._find_variable_origins(self._source.tree.get_node_text(node), depth)
         values = _list_possible_values(node, self._source.tree.get_field_text(node, "operator"))
@@ -181,30 +185,30 @@ class OriginFinder:
 
     def find_assigned_origins(self) -> Mapping[str, Origins]:
         """Return the origins that this body assigns to properties of `$this`, by `$this->name`."""
-        names = [name for name in self._variable_values if name.startswith(_OWN)]
+        names = [name for name in self._variable_values if name.startswith(_OWN_PROPERTY_PREFIX)]
         return {name: self._find_variable_origins(name, 0) for name in names}
 
     def _find_chain_origins(self, node: Node, depth: int) -> Origins:
-        """Return the origins of what a chain of calls, properties and subscripts evaluates to."""
+        """Return the origins of the value of a chain of calls, properties and subscripts."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
-        while at is not None and len(steps) <= MOST_STEPS:
+        while at is not None and len(steps) <= MAX_STEPS:
             if at.type in _ACCESSES and tree.get_node_text(at) in self._known_properties:
                 break
-            named = at.child_by_field_name("name")
+            name_node = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
-                if named is None or named.type != "name":
+                if name_node is None or name_node.type != "name":
                     return None
                 steps.append(
-                    tree.get_node_text(named) + (CALLED if at.type in MEMBER_CALLS else "")
+                    tree.get_node_text(name_node) + (CALL_STEP if at.type in MEMBER_CALLS else "")
                 )
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
-                steps.append(ELEMENT)
+                steps.append(ELEMENT_STEP)
                 at = get_first_child(at)
             else:
                 break
-        if at is None or len(steps) > MOST_STEPS:
+        if at is None or len(steps) > MAX_STEPS:
             return None
         steps.reverse()
         start = self._find_start_origins(at, steps, depth)
@@ -215,7 +219,7 @@ class OriginFinder:
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
-            return (SIGNED_IN,)
+            return (SIGNED_IN_USER,)
         if at.type in _ACCESSES:
             return self._find_variable_origins(tree.get_node_text(at), depth)
         if at.type == "scoped_call_expression":
@@ -239,30 +243,39 @@ class OriginFinder:
     def _find_static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
-        if scope is None or scope.type not in NAMED or name is None or name.type != "name":
+        if (
+            scope is None
+            or scope.type not in CLASS_NAME_NODES
+            or name is None
+            or name.type != "name"
+        ):
             return None
         owner = self._source.resolve_class_name(tree.get_node_text(scope), at)
         if owner in _AUTH and tree.get_node_text(name) == "user":
-            return (SIGNED_IN,)
-        made = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
-        return (made,) if made else (f"{owner}::{tree.get_node_text(name)}{CALLED}",)
+            return (SIGNED_IN_USER,)
+        argument_class = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
+        return (
+            (argument_class,)
+            if argument_class
+            else (f"{owner}::{tree.get_node_text(name)}{CALL_STEP}",)
+        )
 
     def _find_function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
-        if function is None or function.type not in NAMED:
+        if function is None or function.type not in CLASS_NAME_NODES:
             return None
         name = self._source.find_scope(at).resolve_function_name(
             self._source.tree.get_node_text(function)
         )
-        if name in _GIVES_NOTHING:
+        if name in _FUNCTIONS_WITHOUT_RESULT:
             return ()
-        if name in _SAME:
+        if name in _IDENTITY_FUNCTIONS:
             arguments = list_arguments(self._source.tree, at)
             return self.find(arguments[0].value, depth + 1) if arguments else None
         if name in _CONTAINER:
-            made = get_class_of_argument(self._source, at)
-            return (made,) if made else None
-        return (f"{name}{CALLED}",)
+            argument_class = get_class_of_argument(self._source, at)
+            return (argument_class,) if argument_class else None
+        return (f"{name}{CALL_STEP}",)
 
     def _find_variable_origins(self, name: str, depth: int) -> Origins:
         """Return the origins of a variable's values; an assignment from the variable is ignored."""
@@ -278,12 +291,12 @@ class OriginFinder:
 
     def _compute_variable_origins(self, name: str, depth: int) -> Origins:
         declared = self._declared_origins.get(name)
-        if declared and name.startswith(_OWN):
+        if declared and name.startswith(_OWN_PROPERTY_PREFIX):
             return declared
         several: list[Origins] = [declared] if name in self._declared_origins else []
         for value, step in self._variable_values.get(name, ()):
-            found = self.find(value, depth + 1) if value is not None else None
-            several.append(append_steps(found, [step] if step else []))
+            value_origins = self.find(value, depth + 1) if value is not None else None
+            several.append(append_steps(value_origins, [step] if step else []))
         if declared:
             # Parameters are seldom reassigned to objects of other classes.
             return combine_origins(origins for origins in several if origins is not None)
@@ -296,20 +309,20 @@ class OriginFinder:
         The keys are names as written: `$name`, `$this->name`. None means that no class is declared.
         """
         notes = read_noted_parameters(self._source, self._method)
-        found: dict[str, Origins] = {
+        declared: dict[str, Origins] = {
             f"${parameter.name}": list_classes(parameter.type) or notes.get(f"${parameter.name}")
             for parameter in self._method.parameters
         }
-        for one in self._around.properties if self._around is not None else ():
-            if kinds := list_classes(one.type):
-                found[f"$this->{one.name}"] = kinds
-        return found
+        for property_ in self._around.properties if self._around is not None else ():
+            if kinds := list_classes(property_.type):
+                declared[f"$this->{property_.name}"] = kinds
+        return declared
 
     @cached_property
     def _known_properties(self) -> frozenset[str]:
         """Return the properties of `$this` with a declared or assigned origin, as written."""
         known = {*self._declared_origins, *self._variable_values, *self._property_origins}
-        return frozenset(name for name in known if name.startswith(_OWN))
+        return frozenset(name for name in known if name.startswith(_OWN_PROPERTY_PREFIX))
 
     @cached_property
     def _variable_values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
@@ -318,27 +331,29 @@ class OriginFinder:
         A value is the assigned expression (None if it is unknown) and the step from it to the
         value: the element step in a loop, else "".
         """
-        found: dict[str, list[tuple[Node | None, str]]] = {}
+        values_by_name: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
-        for node in tree.find_nodes(_CHANGES | CLOSURES, body) if body is not None else ():
+        for node in tree.find_nodes(_ASSIGNMENTS | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
                 for name, value in self._iter_closure_parameters(node):
-                    found.setdefault(name, []).append((value, ELEMENT))
+                    values_by_name.setdefault(name, []).append((value, ELEMENT_STEP))
                 continue
             if node.type == "foreach_statement":
                 value, target = get_loop_parts(node)
-                step = ELEMENT
+                step = ELEMENT_STEP
             else:
-                value, target = (node.child_by_field_name(one) for one in ("right", "left"))
+                value, target = (
+                    node.child_by_field_name(field_name) for field_name in ("right", "left")
+                )
                 step = ""
             if target is None:
                 continue
             if target.type in {"variable_name", *_ACCESSES}:
-                found.setdefault(tree.get_node_text(target), []).append((value, step))
+                values_by_name.setdefault(tree.get_node_text(target), []).append((value, step))
             elif target.type in {"list_literal", "array_creation_expression"}:
                 for inner in tree.find_nodes(frozenset({"variable_name"}), target):
-                    found.setdefault(tree.get_node_text(inner), []).append((None, ""))
-        return found
+                    values_by_name.setdefault(tree.get_node_text(inner), []).append((None, ""))
+        return values_by_name
 
     def _iter_closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
         """Yield a closure's parameters, each with the collection whose elements it gets, or None.
@@ -350,8 +365,8 @@ class OriginFinder:
         call = argument.parent if argument is not None else None
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
-            named = tree.get_field_text(call, "name").lower()
-            holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
+            method_name = tree.get_field_text(call, "name").lower()
+            holder = call.child_by_field_name("object") if method_name in _ELEMENT_METHODS else None
         parameters = list_parameters(tree, closure, self._source.find_scope(closure))
         for position, parameter in enumerate(parameters):
             yield f"${parameter.name}", None if position or parameter.type else holder
@@ -371,7 +386,7 @@ def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder
     """Return the origins of a method's return value; None if any returned value is computed."""
     if method.body is None:
         return None
-    inner_end, found = -1, list[Origins]()
+    inner_end, return_origins = -1, list[Origins]()
     for node in source.tree.find_nodes(
         CLOSURES | {"return_statement", "anonymous_class"}, method.body
     ):
@@ -380,13 +395,13 @@ def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder
         if node.type != "return_statement":
             inner_end = node.end_byte
         elif node.named_children:
-            found.append(finder.find(node.named_children[0]))
-    return combine_origins(found)
+            return_origins.append(finder.find(node.named_children[0]))
+    return combine_origins(return_origins)
 
 
-_OF_FRAMEWORK: Final = "Illuminate\\"
+_FRAMEWORK_NAMESPACE: Final = "Illuminate\\"
 _VAGUE_TYPES: Final = frozenset({"", "mixed", "object", "iterable", "array"})
-_SETS: Final = re.compile(r"\$this->\w+\s*=(?![=>])")
+_PROPERTY_ASSIGNMENT: Final = re.compile(r"\$this->\w+\s*=(?![=>])")
 _CHAINS: Final = CALLS - {"object_creation_expression"}
 _QUERIES: Final = frozenset(
     {"all", "count", "create", "delete", "exists", "find", "findorfail", "first", "firstorcreate"}
@@ -429,17 +444,22 @@ class OriginFinders:
     def _find_property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
         """Return the origins of each property to which all methods assign the same origins."""
         if around.name not in self._property_origins:
-            found: dict[str, set[Origins]] = {}
+            origins_by_property: dict[str, set[Origins]] = {}
             for method in around.methods:
-                if _SETS.search(self._source.tree.get_node_text(method.body)) is None:
+                if (
+                    _PROPERTY_ASSIGNMENT.search(self._source.tree.get_node_text(method.body))
+                    is None
+                ):
                     continue
                 for name, origins in (
                     OriginFinder(self._source, method, around).find_assigned_origins().items()
                 ):
                     if origins != ():
-                        found.setdefault(name, set()).add(origins)
+                        origins_by_property.setdefault(name, set()).add(origins)
             self._property_origins[around.name] = {
-                name: next(iter(several)) for name, several in found.items() if len(several) == 1
+                name: next(iter(several))
+                for name, several in origins_by_property.items()
+                if len(several) == 1
             }
         return self._property_origins[around.name]
 
@@ -466,10 +486,10 @@ def _find_undeclared_return_origins(
 ) -> Origins:
     """Return the origins of a return value; None if the declared type already names a class."""
     declared = method.returns
-    if declared not in _VAGUE_TYPES and not declared.startswith(_OF_FRAMEWORK):
+    if declared not in _VAGUE_TYPES and not declared.startswith(_FRAMEWORK_NAMESPACE):
         return None
     noted = read_noted_return(source, method) if declared in _VAGUE_TYPES else None
-    own = [origin for origin in noted or () if not origin.startswith(_OF_FRAMEWORK)]
+    own = [origin for origin in noted or () if not origin.startswith(_FRAMEWORK_NAMESPACE)]
     return tuple(own) or _find_return_origins(source, method, finder)
 
 
@@ -488,14 +508,14 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 
 def _needs_other_files(origin: str) -> bool:
     """Return whether finding the class of an origin's result may require other files."""
-    start, *steps = origin.split(THEN)
-    calls = [step.removesuffix(CALLED).lower() for step in steps]
+    start, *steps = origin.split(STEP_SEPARATOR)
+    calls = [step.removesuffix(CALL_STEP).lower() for step in steps]
     if "::" in start:
         return any(call not in _QUERIES for call in calls)
-    if start.endswith(CALLED):
+    if start.endswith(CALL_STEP):
         return bool(calls)
     return len(calls) > (0 if start.startswith("@") else 1) or _is_property(steps)
 
 
 def _is_property(steps: list[str]) -> bool:
-    return bool(steps) and not steps[0].endswith(CALLED)
+    return bool(steps) and not steps[0].endswith(CALL_STEP)

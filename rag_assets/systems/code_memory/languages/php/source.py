@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 
 _IMPORTED_NAMES = frozenset({"name", "qualified_name", "namespace_name", "relative_name"})
-NO_CLASSES = frozenset(
+BUILT_IN_TYPES = frozenset(
     {"array", "bool", "callable", "false", "float", "int", "iterable", "mixed", "never", "null"}
     | {"object", "string", "true", "void", "self", "static", "parent"}
 )
@@ -93,23 +93,23 @@ class NamespaceScope:
 def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
     """Return the scopes of a file in order; together they cover the file."""
     bounds: list[tuple[str, int, int, list[Node]]] = []
-    loose: list[Node] = []
+    loose_nodes: list[Node] = []
     name, start = "", 0
     for child in tree.root.children:
         if child.type != "namespace_definition":
-            loose.append(child)
+            loose_nodes.append(child)
             continue
-        named = child.child_by_field_name("name")
+        name_node = child.child_by_field_name("name")
         body = child.child_by_field_name("body")
-        bounds.append((name, start, child.start_byte, loose))
+        bounds.append((name, start, child.start_byte, loose_nodes))
         if body is not None:
             bounds.append(
-                (tree.get_node_text(named), child.start_byte, child.end_byte, body.children)
+                (tree.get_node_text(name_node), child.start_byte, child.end_byte, body.children)
             )
-            name, start, loose = "", child.end_byte, []
+            name, start, loose_nodes = "", child.end_byte, []
         else:
-            name, start, loose = tree.get_node_text(named), child.start_byte, []
-    bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
+            name, start, loose_nodes = tree.get_node_text(name_node), child.start_byte, []
+    bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose_nodes))
     return [_build_scope(tree, *bound) for bound in bounds]
 
 
@@ -152,10 +152,10 @@ def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> PhpI
     for child in clause.children:
         if child.type in {"function", "const"}:
             kind = child.type
-    named = next(
+    name_node = next(
         (n for n in clause.named_children if n.type in _IMPORTED_NAMES and n != alias), None
     )
-    name = (prefix + tree.get_node_text(named)).lstrip("\\")
+    name = (prefix + tree.get_node_text(name_node)).lstrip("\\")
     return PhpImport(tree.get_node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
 
 
@@ -167,7 +167,7 @@ CLASS_ROLES = {
     "enum_declaration": "enum",
 }
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
-OR = "|"
+UNION_SEPARATOR = "|"
 """Separates the classes of a union type."""
 
 
@@ -255,9 +255,11 @@ class ClassLike:
 def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
     """Return the class that a node declares."""
     members = list_field_children(node, "body")
-    named = node.child_by_field_name("name")
+    name_node = node.child_by_field_name("name")
     name = (
-        scope.qualify(tree.get_node_text(named)) if named else f"class@{node.start_point.row + 1}"
+        scope.qualify(tree.get_node_text(name_node))
+        if name_node
+        else f"class@{node.start_point.row + 1}"
     )
     return ClassLike(
         role=CLASS_ROLES[node.type],
@@ -315,18 +317,22 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node is None:
         return ""
     if node.type == "union_type":
-        named = [
+        class_names = [
             child for child in node.named_children if tree.get_node_text(child).lower() != "null"
         ]
-        types = dict.fromkeys(get_type(tree, child, scope) for child in named)
-        classes = [name for name in types if name and name not in NO_CLASSES]
-        return OR.join(classes or [*types] * (len(types) == 1))
+        types = dict.fromkeys(get_type(tree, child, scope) for child in class_names)
+        classes = [name for name in types if name and name not in BUILT_IN_TYPES]
+        return UNION_SEPARATOR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
         return get_type(tree, get_first_child(node), scope)
-    written = tree.get_node_text(node).lstrip("?")
-    return written.lower() if written.lower() in NO_CLASSES else scope.resolve_class(written)
+    written_type = tree.get_node_text(node).lstrip("?")
+    return (
+        written_type.lower()
+        if written_type.lower() in BUILT_IN_TYPES
+        else scope.resolve_class(written_type)
+    )
 
 
 def _iter_classes_in_clause(
@@ -463,12 +469,12 @@ class PhpSource:
         def constant(owner: str, name: str) -> Value:
             class_ = next((class_ for class_ in self.classes if class_.name == owner), None)
             constants = () if class_ is None else class_.constants
-            stated = next((own for own in constants if own.name == name), None)
-            if stated is None or stated.value is None:
+            own_constant = next((own for own in constants if own.name == name), None)
+            if own_constant is None or own_constant.value is None:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
             plain = Constants(lambda written: self.resolve_class_name(written, near))
-            return compute_value(self.tree, stated.value, plain)
+            return compute_value(self.tree, own_constant.value, plain)
 
         return Constants(lambda written: self.resolve_class_name(written, near), constant)
 

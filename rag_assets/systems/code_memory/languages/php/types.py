@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rag_assets.systems.code_memory.languages.php.source import (
-    NO_CLASSES,
-    OR,
+    BUILT_IN_TYPES,
+    UNION_SEPARATOR,
     ClassLike,
     Method,
     PhpSource,
@@ -24,7 +24,14 @@ from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_
 _RETURN: Final = re.compile(r"@return\s+([\w\\|?\[\]]{1,200})(?=\s|$)")
 _PARAMETER: Final = re.compile(r"@param\s+([\w\\|?\[\]]{1,200})\s+(\$\w{1,100})")
 _LIST: Final = "[]"
-_NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "callback", "$this"}
+_NO_OBJECTS: Final = BUILT_IN_TYPES | {
+    "boolean",
+    "integer",
+    "double",
+    "resource",
+    "callback",
+    "$this",
+}
 
 
 def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
@@ -51,7 +58,7 @@ def _read_comment(source: PhpSource, method: Method) -> str:
 def _read_noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
     """Return the origins that a type in a comment names; None if the type allows scalars."""
     origins = []
-    for part in kind.lstrip("?").split(OR):
+    for part in kind.lstrip("?").split(UNION_SEPARATOR):
         bare = part.removesuffix(_LIST)
         if bare.lower() in _NO_OBJECTS or not bare:
             if bare.lower() not in {"null", "void", "false"}:
@@ -62,12 +69,12 @@ def _read_noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[s
     return tuple(origins) or None
 
 
-NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
+CLASS_NAME_NODES: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _CALLS_WITH_NAMES: Final = MEMBER_CALLS | {"scoped_call_expression"}
 _ASSIGNING: Final = CLOSURES | {"assignment_expression"}
 _COMMENT: Final = "comment"
-_NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
-_OWN: Final = frozenset({"$this", "self", "static"})
+_NOTED_VARIABLE: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
+_OWN_RECEIVERS: Final = frozenset({"$this", "self", "static"})
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
 """Receivers with methods that return an object of the class they are given."""
@@ -102,7 +109,7 @@ def find_variable_types(
     for name, class_ in _find_assigned_classes(source, method.body, around).items():
         known = class_ | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
-    return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
+    return {name: kind for name, kind in types.items() if kind and kind not in BUILT_IN_TYPES}
 
 
 def _find_assigned_classes(
@@ -135,9 +142,15 @@ def _find_assigned_classes(
 
 def _iter_noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
-    for kind, name in _NOTED.findall(source.tree.get_node_text(comment)):
-        named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
-        if classes := OR.join(source.resolve_class_name(part, comment) for part in named):
+    for kind, name in _NOTED_VARIABLE.findall(source.tree.get_node_text(comment)):
+        class_names = [
+            part
+            for part in kind.lstrip("?").split(UNION_SEPARATOR)
+            if part.lower() not in BUILT_IN_TYPES
+        ]
+        if classes := UNION_SEPARATOR.join(
+            source.resolve_class_name(part, comment) for part in class_names
+        ):
             yield name, classes
 
 
@@ -164,8 +177,10 @@ def find_class_of_value(
         return ""
     if value.type == "object_creation_expression":
         return get_class_of_creation(source, value)
-    if named := _find_provided_class(source, value) or _find_returned_class(source, value, around):
-        return named
+    if class_name := _find_provided_class(source, value) or _find_returned_class(
+        source, value, around
+    ):
+        return class_name
     static_call = _find_static_call(source.tree, value)
     if static_call is None:
         return ""
@@ -178,13 +193,13 @@ def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | Non
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
-    if source.tree.get_node_text(receiver) not in _OWN:
+    if source.tree.get_node_text(receiver) not in _OWN_RECEIVERS:
         return ""
     called = around.find_method(source.tree.get_field_text(value, "name"))
     returns = called.returns if called is not None else ""
     if returns in {"self", "static"}:
         return around.name
-    return "" if returns in NO_CLASSES else returns
+    return "" if returns in BUILT_IN_TYPES else returns
 
 
 def _find_provided_class(source: PhpSource, value: Node) -> str:
@@ -204,12 +219,16 @@ def _find_provided_class(source: PhpSource, value: Node) -> str:
 
 def get_class_of_argument(source: PhpSource, call: Node) -> str:
     """Return the class in a first argument such as `Invoice::class`; "" for any other argument."""
-    named = next((argument.value for argument in list_arguments(source.tree, call)), None)
-    if named is None or named.type != "class_constant_access_expression":
+    class_argument = next((argument.value for argument in list_arguments(source.tree, call)), None)
+    if class_argument is None or class_argument.type != "class_constant_access_expression":
         return ""
-    scope, name = named.named_children[0], named.named_children[-1]
-    is_class = source.tree.get_node_text(name).lower() == "class" and scope.type in NAMED
-    return source.resolve_class_name(source.tree.get_node_text(scope), named) if is_class else ""
+    scope, name = class_argument.named_children[0], class_argument.named_children[-1]
+    is_class = source.tree.get_node_text(name).lower() == "class" and scope.type in CLASS_NAME_NODES
+    return (
+        source.resolve_class_name(source.tree.get_node_text(scope), class_argument)
+        if is_class
+        else ""
+    )
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
@@ -231,6 +250,6 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
 
 def get_class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is known only at run time."""
-    named = next((n for n in node.named_children if n.type in NAMED), None)
-    written = source.tree.get_node_text(named)
-    return source.resolve_class_name(written, node) if written else ""
+    class_node = next((n for n in node.named_children if n.type in CLASS_NAME_NODES), None)
+    written_class = source.tree.get_node_text(class_node)
+    return source.resolve_class_name(written_class, node) if written_class else ""

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
-DEEPEST: Final = 40
+MAX_DEPTH: Final = 40
 """Maximum depth of nested values; deeper values count as computed."""
 
 _ESCAPES: Mapping[str, str] = {
@@ -21,7 +21,7 @@ _ESCAPES: Mapping[str, str] = {
     "\\": "\\", "$": "$", '"': '"',
 }  # fmt: skip
 _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.S)
-_LARGEST = 0x10FFFF
+_MAX_CODE_POINT = 0x10FFFF
 
 
 class Computed:
@@ -65,7 +65,7 @@ class Constants:
 
 
 def compute_value(
-    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = DEEPEST
+    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = MAX_DEPTH
 ) -> Value:
     """Return the value of an expression; COMPUTED if it is not static.
 
@@ -100,15 +100,15 @@ def iter_elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
 
 def is_static(value: Value) -> bool:
     """Return whether a value and all its elements are known without running the code."""
-    todo: list[Any] = [value]
-    while todo:
-        part = todo.pop()
+    pending: list[Any] = [value]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Computed):
             return False
         if isinstance(part, list):
-            todo += part
+            pending += part
         elif isinstance(part, dict):
-            todo += part.values()
+            pending += part.values()
     return True
 
 
@@ -132,13 +132,13 @@ def _read_encapsed_string(tree: SyntaxTree, node: Node, constants: Constants, de
     return "".join(parts)
 
 
-def _unescape(found: re.Match[str]) -> str:
-    if found[1] or found[2]:
-        code = int(found[1] or found[2], 16)
-        return chr(code) if code <= _LARGEST else found[0]
-    if found[3]:
-        return chr(int(found[3], 8) & 0xFF)
-    return _ESCAPES.get(found[4], found[0])
+def _unescape(match: re.Match[str]) -> str:
+    if match[1] or match[2]:
+        code = int(match[1] or match[2], 16)
+        return chr(code) if code <= _MAX_CODE_POINT else match[0]
+    if match[3]:
+        return chr(int(match[3], 8) & 0xFF)
+    return _ESCAPES.get(match[4], match[0])
 
 
 def _read_heredoc(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
@@ -276,9 +276,11 @@ class Call:
 
     def get_argument(self, position: int, name: str = "") -> Node | None:
         """Return the argument with this name, else at this position; None if it is missing."""
-        named = next((own.value for own in self.arguments if name and own.name == name), None)
-        if named is not None:
-            return named
+        argument_value = next(
+            (own.value for own in self.arguments if name and own.name == name), None
+        )
+        if argument_value is not None:
+            return argument_value
         positional = [own.value for own in self.arguments if not own.name]
         return positional[position] if position < len(positional) else None
 
@@ -301,8 +303,8 @@ class Chain:
 
     def find_call(self, *names: str) -> Call | None:
         """Return the first call with one of these names, ignoring case; None if there is none."""
-        wanted = {name.lower() for name in names}
-        return next((call for call in self.calls if call.name.lower() in wanted), None)
+        lowercase_names = {name.lower() for name in names}
+        return next((call for call in self.calls if call.name.lower() in lowercase_names), None)
 
 
 def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
@@ -327,13 +329,13 @@ def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
 
 def list_arguments(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
     """Return the arguments of a call or of an object creation."""
-    listed = node.child_by_field_name("arguments") or next(
+    arguments_node = node.child_by_field_name("arguments") or next(
         (child for child in node.named_children if child.type == "arguments"), None
     )
-    if listed is None:
+    if arguments_node is None:
         return ()
     arguments = []
-    for child in listed.named_children:
+    for child in arguments_node.named_children:
         if child.type != "argument":
             continue
         name = child.child_by_field_name("name")

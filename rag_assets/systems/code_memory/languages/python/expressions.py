@@ -36,9 +36,9 @@ Expression: TypeAlias = Any
 References: TypeAlias = Callable[[str], str]
 """Returns the reference that a name stands for; for an unknown name, the name itself."""
 
-_DEEPEST = 40
-_DIGITS = 40
-_TEXT = 2_000
+_MAX_DEPTH = 40
+_MAX_DIGITS = 40
+_MAX_TEXT_CHARACTERS = 2_000
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _ITEMS = {"list": "list", "tuple": "tuple", "set": "set", "expression_list": "tuple"}
 _CONSTANTS = {"true": True, "false": False, "none": None}
@@ -132,7 +132,7 @@ class _ExpressionReader:
     def read(self, node: Node | None, depth: int = 0) -> Expression:
         if node is None:
             return None
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return self._mark_computed(node, "nesting")
         kind = node.type
         if kind in _CONSTANTS:
@@ -164,7 +164,7 @@ class _ExpressionReader:
     def _read_formatted_string(self, node: Node) -> Expression:
         parts = (
             parse_f_string(self._tree, node)
-            if len(self._tree.get_node_text(node)) < _TEXT
+            if len(self._tree.get_node_text(node)) < _MAX_TEXT_CHARACTERS
             else None
         )
         if parts is None:
@@ -179,7 +179,7 @@ class _ExpressionReader:
     def _read_number(self, node: Node) -> Expression:
         text = self._tree.get_node_text(node)
         try:
-            value = ast.literal_eval(text) if len(text) < _DIGITS else None
+            value = ast.literal_eval(text) if len(text) < _MAX_DIGITS else None
         except (ValueError, SyntaxError):
             value = None
         return value if isinstance(value, int | float) else self._mark_computed(node)
@@ -196,22 +196,22 @@ class _ExpressionReader:
         }
 
     def _read_call(self, node: Node, depth: int) -> Expression:
-        arguments, named = [], {}
-        listed = node.child_by_field_name("arguments")
-        if listed is not None and listed.type == "argument_list":
-            for child in list_code_children(listed):
+        arguments, keyword_arguments = [], {}
+        arguments_node = node.child_by_field_name("arguments")
+        if arguments_node is not None and arguments_node.type == "argument_list":
+            for child in list_code_children(arguments_node):
                 if child.type == "keyword_argument":
                     name = self._tree.get_field_text(child, "name")
-                    named[name] = self.read(child.child_by_field_name("value"), depth)
+                    keyword_arguments[name] = self.read(child.child_by_field_name("value"), depth)
                 else:
                     arguments.append(self.read(child, depth))
-        elif listed is not None:
-            arguments.append(self.read(listed, depth))
+        elif arguments_node is not None:
+            arguments.append(self.read(arguments_node, depth))
         return {
             "of": "call",
             "call": self.read(node.child_by_field_name("function"), depth),
             "arguments": arguments,
-            "named": named,
+            "named": keyword_arguments,
             "at": self._get_offsets(node),
         }
 

@@ -47,17 +47,17 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, sort_facts
 
-_OWN = frozenset({"self", "cls"})
+_OWN_RECEIVERS = frozenset({"self", "cls"})
 _MENTIONS_FRAMEWORK = re.compile(
     r"\b(?:django|rest_framework|celery|urlpatterns|app_name|as_view|queryset|http_method_names"
     r"|class Meta|models|migrations|db_table|ForeignKey|AppConfig"
     r"|INSTALLED_APPS|MIDDLEWARE|ROOT_URLCONF|AUTH_USER_MODEL)\b"
 )
-_MOST_SETTINGS: Final = 500
+_MAX_SETTINGS: Final = 500
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _MENTIONS_SETTINGS: Final = re.compile(r"\b(?:environ|getenv|env|config|settings)\b")
 _MODULES: Final = ("settings", "config", "conf")
-_GETS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"})
+_READING_CALLS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"})
 _READERS: Final = frozenset({"env", "config"})
 """Conventional names of the functions that read settings in django-environ and decouple."""
 
@@ -76,7 +76,9 @@ class _FactReader:
         """Yield the facts of a file, in no particular order."""
         yield from self._iter_name_facts()
         if _MENTIONS_FRAMEWORK.search(self._source.text):
-            classes = (one for one in self._source.definitions if one.sort == "class")
+            classes = (
+                definition for definition in self._source.definitions if definition.sort == "class"
+            )
             for around in (None, *classes):
                 yield from self._iter_statement_facts(around)
         yield from self._iter_defined_settings()
@@ -126,11 +128,11 @@ class _FactReader:
 
     def _iter_inherited_methods(self, around: _Around, call: Node) -> Iterator[str]:
         """Yield inherited methods that `self.method()` may call; none if the class defines it."""
-        written = get_dotted_name(self._tree, call.child_by_field_name("function"))
-        root, _, method = written.partition(".")
+        written_name = get_dotted_name(self._tree, call.child_by_field_name("function"))
+        root, _, method = written_name.partition(".")
         while around is not None and around.sort != "class":
             around = around.within
-        if around is None or root not in _OWN or not method or "." in method:
+        if around is None or root not in _OWN_RECEIVERS or not method or "." in method:
             return
         if f"{around.symbol}.{method}" not in self._symbols:
             yield from (
@@ -170,13 +172,13 @@ class _FactReader:
         Such calls are routes in a list of routes, or operations in a migration.
         """
         rows = {statement.start_point[0]}
-        todo = [statement]
-        while todo:
-            node = todo.pop()
+        pending = [statement]
+        while pending:
+            node = pending.pop()
             if node.type == "call" and node.start_point[0] not in rows:
                 rows.add(node.start_point[0])
                 yield self._tree.build_fact("written", node, symbol, {})
-            todo.extend(reversed(node.named_children))
+            pending.extend(reversed(node.named_children))
 
     def _iter_defined_settings(self) -> Iterator[Fact]:
         seen: set[str] = set()
@@ -184,7 +186,7 @@ class _FactReader:
             node = get_first_child(statement)
             if statement.type == "expression_statement" and node and node.type == "assignment":
                 name = self._tree.get_field_text(node, "left")
-                if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
+                if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MAX_SETTINGS:
                     seen.add(name)
                     values = {"name": name, "of": "code"}
                     yield self._tree.build_fact("defines_setting", node, "", values)
@@ -200,7 +202,7 @@ class _FactReader:
 
     def _read_setting_use(self, node: Node, around: _Around) -> tuple[str, str] | None:
         """Return the kind of fact and the key that a node reads: a setting or a variable."""
-        named: Node | None = None
+        key_node: Node | None = None
         if node.type == "attribute":
             owner, _, key = get_dotted_name(self._tree, node).rpartition(".")
             is_setting = owner and _CONSTANT.fullmatch(key)
@@ -209,23 +211,25 @@ class _FactReader:
         elif node.type == "subscript":
             owner = get_dotted_name(self._tree, node.child_by_field_name("value"))
             if owner and self._scopes.find_reference(owner, around) == "os.environ":
-                named = node.child_by_field_name("subscript")
+                key_node = node.child_by_field_name("subscript")
         elif node.type == "call":
             name = get_dotted_name(self._tree, node.child_by_field_name("function"))
             is_conventional = name.partition(".")[0] in _READERS
-            if name and (is_conventional or self._scopes.find_reference(name, around) in _GETS):
-                named = next(iter(list_field_children(node, "arguments")), None)
-        is_text = named is not None and named.type == "string"
-        text = self._tree.get_node_text(named).strip("\"'") if is_text else ""
+            if name and (
+                is_conventional or self._scopes.find_reference(name, around) in _READING_CALLS
+            ):
+                key_node = next(iter(list_field_children(node, "arguments")), None)
+        is_text = key_node is not None and key_node.type == "string"
+        text = self._tree.get_node_text(key_node).strip("\"'") if is_text else ""
         return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
 def _iter_top_level_nodes(source: PythonSource) -> Iterator[Node]:
-    todo = [source.tree.root]
-    while todo:
-        node = todo.pop()
+    pending = [source.tree.root]
+    while pending:
+        node = pending.pop()
         yield node
-        todo.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)
+        pending.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)
 
 
 def _are_settings(reference: str) -> bool:
@@ -238,8 +242,10 @@ def _are_settings(reference: str) -> bool:
 
 _ALL: Final = "__all__"
 _LISTS: Final = frozenset({"list", "tuple", "expression_list"})
-_PLAIN: Final = frozenset({"string_start", "string_content", "string_end", "escape_sequence"})
-_MOST_EXPORTED: Final = 2_000
+_PLAIN_STRING_PARTS: Final = frozenset(
+    {"string_start", "string_content", "string_end", "escape_sequence"}
+)
+_MAX_EXPORTED: Final = 2_000
 
 
 class _ComputedError(Exception):
@@ -273,7 +279,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
             names |= dict.fromkeys(added)
     except _ComputedError:
         return
-    if first is not None and len(names) <= _MOST_EXPORTED:
+    if first is not None and len(names) <= _MAX_EXPORTED:
         yield source.tree.build_fact("exports", first, "", {"names": [*names]})
 
 
@@ -287,13 +293,13 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
         return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
-    named, value = source.tree.get_field_text(node, "left"), node.child_by_field_name("right")
+    target_name, value = source.tree.get_field_text(node, "left"), node.child_by_field_name("right")
     while value is not None and value.type == "assignment":
-        named += " " + source.tree.get_field_text(value, "left")
+        target_name += " " + source.tree.get_field_text(value, "left")
         value = value.child_by_field_name("right")
-    if _ALL not in named or (value is None and _ALL in named.split()):
+    if _ALL not in target_name or (value is None and _ALL in target_name.split()):
         return None  # A mere annotation adds no names.
-    is_other = _ALL not in named.split()  # `__all__[:] = …` or `__all__, other = …`
+    is_other = _ALL not in target_name.split()  # `__all__[:] = …` or `__all__, other = …`
     operator = source.tree.get_field_text(node, "operator")
     if value is None or is_other or (node.type != "assignment" and operator != "+="):
         raise _ComputedError
@@ -321,15 +327,15 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
 
 def _read_names_in_list(source: PythonSource, node: Node) -> list[str]:
     names: list[str] = []
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         parts = list_code_children(at)
         is_sum = at.type == "binary_operator" and source.tree.get_field_text(at, "operator") == "+"
         if at.type in _LISTS:
             names += [_get_string_value(source, part) for part in parts]
         elif is_sum or at.type == "parenthesized_expression":
-            todo += reversed(parts)
+            pending += reversed(parts)
         else:
             raise _ComputedError
     return names
@@ -340,7 +346,7 @@ def _get_string_value(source: PythonSource, node: Node) -> str:
     strings = [part for part in parts if part.type == "string"]
     tokens = [token for string in strings for token in string.named_children]
     is_string = node.type in {"string", "concatenated_string"}
-    if not is_string or any(token.type not in _PLAIN for token in tokens):
+    if not is_string or any(token.type not in _PLAIN_STRING_PARTS for token in tokens):
         raise _ComputedError
     contents = (token for token in tokens if token.type == "string_content")
     return "".join(map(source.tree.get_node_text, contents))

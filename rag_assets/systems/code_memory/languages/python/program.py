@@ -13,11 +13,11 @@ from rag_assets.systems.code_memory.languages.python.source import (
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
-_STEPS: Final = 30
+_MAX_STEPS: Final = 30
 """Maximum number of imports or variables followed to find the target of a name."""
-_PARTS: Final = 60
+_MAX_NAME_PARTS: Final = 60
 """Maximum number of parts of a dotted name."""
-_ANCESTORS: Final = 200
+_MAX_ANCESTORS: Final = 200
 _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setup.cfg"})
 
 
@@ -213,7 +213,7 @@ class PythonProgram:
         Variables that are only another name for their value are followed. The target is None
         outside the repository.
         """
-        for _ in range(_STEPS):
+        for _ in range(_MAX_STEPS):
             place = self.find_place(written, module)
             value = None if place is None else place.value
             if place is None or not is_a(value, "name"):
@@ -246,7 +246,7 @@ class PythonProgram:
         """Follow imports from a name; return the last name, and its target in the repository."""
         seen: set[str] = set()
         at = name
-        while at not in seen and len(seen) < _STEPS:
+        while at not in seen and len(seen) < _MAX_STEPS:
             seen.add(at)
             module, symbol = self._split_module_name(at)
             if module is not None and (not symbol or module.owns(symbol)):
@@ -259,20 +259,20 @@ class PythonProgram:
 
     def list_ancestry(self, name: str) -> list[str]:
         """Return the names of a class and all its ancestors, nearest first."""
-        found: list[str] = []
+        ancestry: list[str] = []
         entered: set[str] = set()
-        todo = [(self.resolve_name(name), False)]
-        while todo and len(entered) < _ANCESTORS:
-            at, left = todo.pop()
-            if left:
-                found.append(at)
+        pending = [(self.resolve_name(name), False)]
+        while pending and len(entered) < _MAX_ANCESTORS:
+            at, is_entered = pending.pop()
+            if is_entered:
+                ancestry.append(at)
             elif at not in entered:
                 entered.add(at)
-                todo.append((at, True))
+                pending.append((at, True))
                 # A shared ancestor comes after all its subclasses: reverse post-order.
-                todo.extend((base, False) for base in self._resolve_bases(at))
-        # Beyond _ANCESTORS, the classes entered last are left out.
-        return [*(at for at, left in todo if left), *reversed(found)]
+                pending.extend((base, False) for base in self._resolve_bases(at))
+        # Beyond _MAX_ANCESTORS, the classes entered last are left out.
+        return [*(at for at, is_entered in pending if is_entered), *reversed(ancestry)]
 
     def iter_lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""
@@ -316,7 +316,7 @@ class PythonProgram:
 
     def _split_module_name(self, name: str) -> tuple[Module | None, str]:
         parts = name.split(".")
-        for end in range(len(parts), 0, -1) if len(parts) <= _PARTS else ():
+        for end in range(len(parts), 0, -1) if len(parts) <= _MAX_NAME_PARTS else ():
             module = self.modules.get(".".join(parts[:end]))
             if module is not None:
                 return module, ".".join(parts[end:])

@@ -13,8 +13,8 @@ from rag_assets.systems.code_memory.languages.python.source import (
 )
 from rag_assets.systems.code_memory.languages.tree import Node, list_field_children
 
-_DEEPEST = 20
-_LONGEST = 200
+_MAX_DEPTH = 20
+_MAX_ANNOTATION_CHARACTERS = 200
 _OPTIONAL = frozenset({"Optional", "Annotated", "Final", "ClassVar"})
 _TARGETS = {
     "for_statement": "left",
@@ -65,12 +65,12 @@ class Scopes:
     def find_meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
         """Return the meaning of a name; None if the file does not bind it."""
         at, steps = near, 0
-        while at is not None and steps < _DEEPEST:
+        while at is not None and steps < _MAX_DEPTH:
             # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
-                found = self._find_local_meanings(at).get(name)
-                if found is not None:
-                    return found
+                meaning = self._find_local_meanings(at).get(name)
+                if meaning is not None:
+                    return meaning
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
@@ -103,9 +103,9 @@ class Scopes:
         """Return the class of the object that `X()` or `super()` returns; "" for any other node."""
         if node is None or node.type != "call":
             return ""
-        written = get_dotted_name(self._source.tree, node.child_by_field_name("function"))
-        if written != "super":
-            return self._resolve_class(written, near) if written else ""
+        written_name = get_dotted_name(self._source.tree, node.child_by_field_name("function"))
+        if written_name != "super":
+            return self._resolve_class(written_name, near) if written_name else ""
         around = near
         while around is not None and around.sort != "class":
             around = around.within
@@ -120,12 +120,12 @@ class Scopes:
             if name:
                 yield self.find_reference(name, definition.within)
 
-    def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
+    def _resolve_class(self, written_name: str, near: PythonDefinition | None) -> str:
         """Return the reference of a class in this file, or of another name that looks like a class.
 
         Any other name yields "".
         """
-        name = self._resolve_name(written, near)
+        name = self._resolve_name(written_name, near)
         if name.startswith(":"):
             return name if name in self._own else ""
         last = name.rpartition(".")[2]
@@ -136,12 +136,14 @@ class Scopes:
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._unwrap_annotation(at)
-        written = get_dotted_name(self._source.tree, at)
+        written_name = get_dotted_name(self._source.tree, at)
         if at is not None and at.type == "string":
             text = self._source.tree.get_node_text(at).strip("\"'")
-            is_dotted = len(text) < _LONGEST and all(map(str.isidentifier, text.split(".")))
-            written = text if is_dotted else ""
-        return self._resolve_class(written, near) if written else ""
+            is_dotted = len(text) < _MAX_ANNOTATION_CHARACTERS and all(
+                map(str.isidentifier, text.split("."))
+            )
+            written_name = text if is_dotted else ""
+        return self._resolve_class(written_name, near) if written_name else ""
 
     def _unwrap_annotation(self, node: Node) -> Node | None:
         if node.type == "type":
@@ -167,8 +169,8 @@ class Scopes:
             for node in statement.named_children:
                 type_ = node.child_by_field_name("type")
                 if node.type == "assignment" and type_ is not None:
-                    found = self._find_class_in_annotation(type_, definition.within)
-                    yield self._source.tree.get_field_text(node, "left"), found
+                    class_name = self._find_class_in_annotation(type_, definition.within)
+                    yield self._source.tree.get_field_text(node, "left"), class_name
 
     def _find_local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
@@ -176,16 +178,16 @@ class Scopes:
             self._bind_names(definition, self._local[definition])
         return self._local[definition]
 
-    def _bind_names(self, definition: PythonDefinition, found: dict[str, Meaning]) -> None:
+    def _bind_names(self, definition: PythonDefinition, meanings: dict[str, Meaning]) -> None:
         for imported in definition.imports:
-            found[imported.alias] = Meaning(imported.reference)
+            meanings[imported.alias] = Meaning(imported.reference)
         for member in definition.members:
-            found[member.name] = Meaning(f":{member.symbol}")
+            meanings[member.name] = Meaning(f":{member.symbol}")
         if definition.sort != "class":
             parameters = self._iter_parameter_meanings(definition)
             for name, meaning in [*parameters, *self._iter_assigned_names(definition)]:
-                is_same = found.get(name, meaning) == meaning
-                found[name] = meaning if is_same else _UNKNOWN
+                is_same = meanings.get(name, meaning) == meaning
+                meanings[name] = meaning if is_same else _UNKNOWN
 
     def _iter_parameter_meanings(
         self, definition: PythonDefinition
@@ -224,25 +226,25 @@ class Scopes:
         value = node.child_by_field_name("right")
         kind = self._find_class_in_annotation(node.child_by_field_name("type"), near.within)
         if not kind and value is not None and value.type == "call":
-            written = get_dotted_name(self._source.tree, value.child_by_field_name("function"))
-            kind = self._resolve_class(written, near) if written else ""
+            written_name = get_dotted_name(self._source.tree, value.child_by_field_name("function"))
+            kind = self._resolve_class(written_name, near) if written_name else ""
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
 def iter_nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
     """Yield the nodes of a definition's body, without the nodes of nested definitions."""
-    todo = [] if definition.body is None else [definition.body]
-    while todo:
-        node = todo.pop()
+    pending = [] if definition.body is None else [definition.body]
+    while pending:
+        node = pending.pop()
         yield node
-        todo.extend(n for n in reversed(node.named_children) if n.type not in DEFINITIONS)
+        pending.extend(n for n in reversed(node.named_children) if n.type not in DEFINITIONS)
 
 
 def _iter_identifiers(node: Node) -> Iterator[Node]:
-    todo = [node]
-    while todo:
-        at = todo.pop()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         if at.type == "identifier":
             yield at
         elif at.type not in {"attribute", "subscript"}:
-            todo.extend(at.named_children)
+            pending.extend(at.named_children)

@@ -53,19 +53,19 @@ class PythonImport:
 
 def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
-    named = [
+    name_nodes = [
         _read_name_and_alias(tree, child) for child in statement.children_by_field_name("name")
     ]
     if statement.type == "import_statement":
-        for name, alias in named:
+        for name, alias in name_nodes:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
-    written = "".join(tree.get_field_text(statement, "module_name").split())
+    module_name = "".join(tree.get_field_text(statement, "module_name").split())
     if statement.type == "future_import_statement":
-        written = "__future__"
-    module = written.lstrip(".")
-    level, prefix = len(written) - len(module), f"{module}." if module else ""
-    for name, alias in named:
+        module_name = "__future__"
+    module = module_name.lstrip(".")
+    level, prefix = len(module_name) - len(module), f"{module}." if module else ""
+    for name, alias in name_nodes:
         yield PythonImport(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
         yield PythonImport(f"{prefix}*", "*", level, True, statement)
@@ -99,11 +99,11 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
         names.append(last)
     above = [root for root in roots if not root or f"{folder}/".startswith(f"{root}/")]
     root = max(above, key=len, default="")
-    left = folder[len(root) :].strip("/").split("/") if folder != root else []
-    if left and left[0] in _LAYOUTS:
-        left = left[1:]
+    remaining_parts = folder[len(root) :].strip("/").split("/") if folder != root else []
+    if remaining_parts and remaining_parts[0] in _LAYOUTS:
+        remaining_parts = remaining_parts[1:]
     if names and not (packages and folders in packages and not above):
-        names.extend(reversed(left))
+        names.extend(reversed(remaining_parts))
     return ".".join(reversed(names))
 
 
@@ -204,13 +204,13 @@ class PythonSource:
     @cached_property
     def names(self) -> dict[str, str]:
         """Return the reference of each name that a top-level definition or import binds."""
-        found: dict[str, str] = {}
+        references: dict[str, str] = {}
         for definition in self.definitions:
             if definition.within is None:
-                found.setdefault(definition.name, f":{definition.name}")
+                references.setdefault(definition.name, f":{definition.name}")
         for imported in self.imports:
-            found.setdefault(imported.alias, imported.reference)
-        return found
+            references.setdefault(imported.alias, imported.reference)
+        return references
 
     @property
     def outermost(self) -> Iterator[PythonDefinition]:
@@ -227,19 +227,19 @@ class PythonSource:
             each simple statement or definition, and the kind of the outermost compound statement
             around it (`if`, `for`, `try` …); "" if absent.
         """
-        todo = [(child, "") for child in reversed((block or self.tree.root).named_children)]
-        while todo:
-            node, under = todo.pop()
+        pending = [(child, "") for child in reversed((block or self.tree.root).named_children)]
+        while pending:
+            node, under = pending.pop()
             if node.type in _COMPOUND or node.type in _PARTS:
                 inner = under or _COMPOUND.get(node.type, "")
-                todo.extend((child, inner) for child in reversed(node.named_children))
+                pending.extend((child, inner) for child in reversed(node.named_children))
             elif not is_comment(node) and (node.type in _STATEMENTS or node.type in DEFINITIONS):
                 yield node, under
 
     def _find_definitions(self) -> None:
-        todo: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
-        while todo:
-            node, around = todo.pop()
+        pending: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
+        while pending:
+            node, around = pending.pop()
             inner = around
             if node.type in DEFINITIONS:
                 inner = self._define(node, around)
@@ -247,13 +247,13 @@ class PythonSource:
                 imports = self.imports if around is None else around.imports
                 imports.extend(iter_imports(self.tree, node))
                 continue
-            todo.extend((child, inner) for child in reversed(node.named_children))
+            pending.extend((child, inner) for child in reversed(node.named_children))
 
     def _define(self, node: Node, around: PythonDefinition | None) -> PythonDefinition:
         name = self.tree.get_field_text(node, "name")
         depth = 0 if around is None else around.depth + 1
         # At greater depth, the total length of names would grow quadratically.
-        prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."
+        prefix = "" if around is None else f"{around.symbol}." if depth < _MAX_DEPTH else "…."
         sort: Sort = "class" if node.type == "class_definition" else "function"
         if sort == "function" and around is not None and around.sort == "class":
             sort = "method"
@@ -268,7 +268,7 @@ class PythonSource:
         return definition
 
 
-_DEEP = 30
+_MAX_DEPTH = 30
 _COMPOUND = {
     "if_statement": "if",
     "for_statement": "for",

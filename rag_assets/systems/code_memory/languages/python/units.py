@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.languages.tree import (
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
-SMALL = 2_500
+MAX_WHOLE_CLASS_CHARACTERS = 2_500
 """Maximum characters of a class that is kept whole, unless its framework requires a split."""
 
 _VIEWS = re.compile(r"(?:View|ViewSet|Viewset|APIView)$")
@@ -34,8 +34,8 @@ _OPERATIONS = re.compile(
     r"|SeparateDatabaseAndState|Alter(?:Unique|Index)Together)$"
 )
 _SETTINGS = frozenset({"INSTALLED_APPS", "MIDDLEWARE", "ROOT_URLCONF", "DATABASES", "SECRET_KEY"})
-_LEVELS = 3
-_FEW = 3
+_MAX_LEVELS = 3
+_FEW_STATEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +51,24 @@ class _ClassPart:
 
 def list_units(source: PythonSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
-    found: list[Unit] = []
+    units: list[Unit] = []
     for definition in source.outermost:
-        found += _iter_definition_units(source, definition, 0)
-    found += _iter_statement_units(source)
-    return add_rest_units(source.text, _drop_nested_units(found))
+        units += _iter_definition_units(source, definition, 0)
+    units += _iter_statement_units(source)
+    return add_rest_units(source.text, _drop_nested_units(units))
 
 
 def _iter_definition_units(
     source: PythonSource, definition: PythonDefinition, level: int
 ) -> Iterator[Unit]:
     is_class = definition.sort == "class"
-    parts = list(_iter_class_parts(source, definition)) if is_class and level < _LEVELS else []
+    parts = list(_iter_class_parts(source, definition)) if is_class and level < _MAX_LEVELS else []
     if parts:
         yield from _split_class(source, definition, parts, level)
         return
     node, alone = definition.whole, is_class or definition.public
-    named = definition.sort, definition.symbol
-    yield _build_unit(source, node, *named, alone=alone, signed=definition.node)
+    role_and_symbol = definition.sort, definition.symbol
+    yield _build_unit(source, node, *role_and_symbol, alone=alone, has_signature=definition.node)
 
 
 def _split_class(
@@ -101,7 +101,9 @@ def _iter_units_of_part(source: PythonSource, part: _ClassPart, level: int) -> I
         yield from _iter_definition_units(source, part.nested, level + 1)
         return
     signed = part.node if part.role == "method" else None
-    yield _build_unit(source, part.node, part.role, part.symbol, alone=part.alone, signed=signed)
+    yield _build_unit(
+        source, part.node, part.role, part.symbol, alone=part.alone, has_signature=signed
+    )
 
 
 def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Iterator[_ClassPart]:
@@ -124,7 +126,7 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
 
 
 def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
-    if definition.node.end_byte - definition.node.start_byte > SMALL:
+    if definition.node.end_byte - definition.node.start_byte > MAX_WHOLE_CLASS_CHARACTERS:
         return False
     bases = list_field_children(definition.node, "superclasses")
     names = [
@@ -169,15 +171,20 @@ def _iter_migration_operations(
 
 
 def _get_model_name(source: PythonSource, call: Node) -> str:
-    listed = call.child_by_field_name("arguments")
-    arguments = [] if listed is None else list_code_children(listed)
-    named = {
+    arguments_node = call.child_by_field_name("arguments")
+    arguments = [] if arguments_node is None else list_code_children(arguments_node)
+    arguments_by_name = {
         source.tree.get_field_text(n, "name"): n.child_by_field_name("value")
         for n in arguments
         if n.type == "keyword_argument"
     }
     first = next((n for n in arguments if n.type == "string"), None)
-    node = named.get("model_name") or first or named.get("name") or named.get("old_name")
+    node = (
+        arguments_by_name.get("model_name")
+        or first
+        or arguments_by_name.get("name")
+        or arguments_by_name.get("old_name")
+    )
     is_text = node is not None and node.type == "string"
     text = source.tree.get_node_text(node).strip("\"'rRbBuU") if is_text else ""
     return text if text.isidentifier() else ""
@@ -185,19 +192,19 @@ def _get_model_name(source: PythonSource, call: Node) -> str:
 
 def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
-    named = [
+    named_statements = [
         (statement, source.tree.get_field_text(node, "left"))
         for statement, under in source.iter_statements()
         if not under and statement.type == "expression_statement"
         for node in statement.named_children[:1]
         if node.type == "assignment"
     ]
-    names = [name for _, name in named]
-    is_constant_module = len(names) >= _FEW and not source.definitions
+    names = [name for _, name in named_statements]
+    is_constant_module = len(names) >= _FEW_STATEMENTS and not source.definitions
     is_settings = not _SETTINGS.isdisjoint(names) or (
         is_constant_module and all(map(str.isupper, names))
     )
-    for statement, name in named:
+    for statement, name in named_statements:
         if name == "urlpatterns":
             yield _build_unit(source, statement, "group", name, alone=True)
         elif is_settings and name.isupper() and name.isidentifier():
@@ -211,14 +218,14 @@ def _build_unit(
     symbol: str,
     *,
     alone: bool,
-    signed: Node | None = None,
+    has_signature: Node | None = None,
 ) -> Unit:
     return Unit(
         source.tree.start(find_first_comment(node)),
         find_end_with_comment(source.tree, node),
         role,
         symbol,
-        "" if signed is None else _read_signature(source, signed),
+        "" if has_signature is None else _read_signature(source, has_signature),
         alone=alone,
         cuts=_list_statement_ends(source, node),
     )
@@ -226,19 +233,19 @@ def _build_unit(
 
 def _read_signature(source: PythonSource, node: Node) -> str:
     """Return the declaration without its body, in one line."""
-    found = node.child_by_field_name("definition") or node
-    body = found.child_by_field_name("body")
-    end = source.tree.end(found) if body is None else source.tree.start(body)
+    definition = node.child_by_field_name("definition") or node
+    body = definition.child_by_field_name("body")
+    end = source.tree.end(definition) if body is None else source.tree.start(body)
     # A comment may stand between the declaration and its body.
-    comment = next((n for n in found.children if is_comment(n)), None)
+    comment = next((n for n in definition.children if is_comment(n)), None)
     if comment is not None and source.tree.start(comment) < end:
         end = source.tree.start(comment)
-    return " ".join(source.text[source.tree.start(found) : end].split()).rstrip(":")
+    return " ".join(source.text[source.tree.start(definition) : end].split()).rstrip(":")
 
 
 def _list_statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
     """Return the offsets at which text may be cut: ends of statements and of list elements."""
-    ends = {source.tree.end(n) for n in iter_descendants(node) if n.type in _ENDS}
+    ends = {source.tree.end(n) for n in iter_descendants(node) if n.type in _STATEMENT_NODES}
     value = next((n for n in iter_descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
         ends |= {find_end_with_comment(source.tree, child) for child in value.named_children}
@@ -247,16 +254,16 @@ def _list_statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
 
 def _drop_nested_units(units: list[Unit]) -> list[Unit]:
     """Return units without overlaps; a unit within another unit is left out."""
-    found: list[Unit] = []
+    kept_units: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
-        if not found or unit.start >= found[-1].end:
-            found.append(unit)
-        elif unit.end > found[-1].end:
-            found.append(replace(unit, start=found[-1].end))
-    return found
+        if not kept_units or unit.start >= kept_units[-1].end:
+            kept_units.append(unit)
+        elif unit.end > kept_units[-1].end:
+            kept_units.append(replace(unit, start=kept_units[-1].end))
+    return kept_units
 
 
-_ENDS = frozenset(
+_STATEMENT_NODES = frozenset(
     {"expression_statement", "return_statement", "if_statement", "for_statement"}
     | {"while_statement", "with_statement", "try_statement", "match_statement"}
     | {"raise_statement", "assert_statement", "import_statement", "import_from_statement"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.laravel.routes.model import (
-    MOST_CALLS,
+    MAX_CALLS,
     ROUTER,
     Arguments,
     ClosureValue,
@@ -38,7 +38,7 @@ from rag_assets.systems.code_memory.laravel.routes.router import PendingResource
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
 
-_PLACE: Final = re.compile(r"%(?:(\d+)\$)?([sdi%])")
+_PLACEHOLDER: Final = re.compile(r"%(?:(\d+)\$)?([sdi%])")
 
 _Arguments = Sequence[Value]
 
@@ -72,7 +72,7 @@ def _sprintf(arguments: _Arguments) -> Value:
         value = values[int(match[1]) - 1] if match[1] else next(following, "")
         return to_text(value) or ""
 
-    return _PLACE.sub(replace, form)
+    return _PLACEHOLDER.sub(replace, form)
 
 
 def _dirname(arguments: _Arguments) -> Value:
@@ -240,13 +240,13 @@ _CALLS_BACK: Final = frozenset(
 )
 _CONFIGS: Final = frozenset({"Config", "Illuminate\\Support\\Facades\\Config"})
 _APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
-_OWN: Final = frozenset({"self", "static", "parent"})
+_OWN_CLASS_NAMES: Final = frozenset({"self", "static", "parent"})
 
 
 def evaluate_chain(machine: Machine, node: Mapping[str, Any]) -> Value:
     """Return the value of a chain of calls, and apply its effects on the router."""
     calls = node["calls"]
-    if len(calls) > MOST_CALLS:
+    if len(calls) > MAX_CALLS:
         machine.record_unresolved("the chain has too many calls")
         return Unknown("a long chain")
     if node["root"] is not None:
@@ -320,7 +320,7 @@ def _call_static(machine: Machine, owner: str, name: str, arguments: Arguments) 
     lower = name.lower()
     if owner in FACADES or owner in ROUTER_TYPES:
         return call_router(machine, lower, arguments)
-    if owner in _OWN:
+    if owner in _OWN_CLASS_NAMES:
         return _call_own(machine, owner, name, arguments)
     function = machine.program.find_method(owner, name)
     if function is not None:
@@ -356,8 +356,8 @@ def _call_foreign(machine: Machine, owner: str, name: str, arguments: Arguments)
 
 
 def _evaluate_arguments(machine: Machine, call: Mapping[str, Any]) -> Arguments:
-    named = {key: machine.evaluate(node) for key, node in call.get("named", {}).items()}
-    return Arguments([machine.evaluate(node) for node in call["arguments"]], named)
+    named_arguments = {key: machine.evaluate(node) for key, node in call.get("named", {}).items()}
+    return Arguments([machine.evaluate(node) for node in call["arguments"]], named_arguments)
 
 
 _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments], Value]]] = {

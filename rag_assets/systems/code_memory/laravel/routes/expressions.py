@@ -53,11 +53,11 @@ LOADS = frozenset(
     {"require_expression", "require_once_expression", "include_expression"}
     | {"include_once_expression"}
 )
-_DEEPEST = 40
+_MAX_DEPTH = 40
 """Maximum depth of nested expressions; deeper expressions count as computed."""
 
 _NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
-_RUN = frozenset(
+_RUNNING_CALLS = frozenset(
     {"group", "routes", "withrouting", "each", "booted", "loadroutesusing", "when"}
     | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
 )
@@ -77,14 +77,14 @@ class Expressions:
     def __init__(self, source: PhpSource, block: Callable[[Node], int]) -> None:
         self._source = source
         self._block = block
-        self._left = _DEEPEST
+        self._left = _MAX_DEPTH
 
     def read(self, node: Node | None, *, runs: bool = True) -> Json:
         """Return an expression as JSON; `runs`: a closure's body may create routes."""
         if node is None:
             return None
         if node.type in CLOSURES:
-            return self._read_closure(node, runs=runs)
+            return self._read_closure(node, is_run=runs)
         read = self._readers.get(node.type)
         if read is None or self._left <= 0:
             return _build_computed(node.type if read is None else "nesting")
@@ -104,9 +104,9 @@ class Expressions:
             entries.append(entry if default is None else {**entry, "default": self.read(default)})
         return entries
 
-    def _read_closure(self, node: Node, *, runs: bool) -> Json:
+    def _read_closure(self, node: Node, *, is_run: bool) -> Json:
         body = node.child_by_field_name("body")
-        if not runs or body is None:
+        if not is_run or body is None:
             return {"of": "closure", "parameters": [], "block": 0}
         parameters = self.read_parameters(node)
         return {"of": "closure", "parameters": parameters, "block": self._block(body)}
@@ -139,9 +139,9 @@ class Expressions:
     def _read_binary(self, node: Node) -> Json:
         operator = self._get_operator(node)
         if operator == "??":
-            left = node.child_by_field_name("left")
+            left_side = node.child_by_field_name("left")
             right = node.child_by_field_name("right")
-            return {"of": "default", "value": self.read(left), "otherwise": self.read(right)}
+            return {"of": "default", "value": self.read(left_side), "otherwise": self.read(right)}
         if operator != ".":
             return _build_computed(f"operator {operator}")
         # The grammar nests a long concatenation to the left, with one level per part.
@@ -191,8 +191,8 @@ class Expressions:
         return owner if is_name else {"of": "constant", "class": owner, "name": name}
 
     def _read_name(self, node: Node) -> Json:
-        written = self._source.tree.get_node_text(node)
-        match written.upper():
+        written_name = self._source.tree.get_node_text(node)
+        match written_name.upper():
             case "__DIR__":
                 return {"of": "directory"}
             case "__FILE__":
@@ -201,7 +201,7 @@ class Expressions:
                 return self._source.find_scope(node).namespace
             case "DIRECTORY_SEPARATOR" | "\\DIRECTORY_SEPARATOR":
                 return "/"
-        return {"of": "constant", "class": "", "name": written.lstrip("\\")}
+        return {"of": "constant", "class": "", "name": written_name.lstrip("\\")}
 
     def _read_item(self, node: Node) -> Json:
         parts = list_code_children(node)
@@ -227,14 +227,14 @@ class Expressions:
         return {"of": "new", "class": name} if name else _build_computed(node.type)
 
     def _read_assignment(self, node: Node) -> Json:
-        left = node.child_by_field_name("left")
-        if left is None or left.type != "variable_name":
+        left_side = node.child_by_field_name("left")
+        if left_side is None or left_side.type != "variable_name":
             return _build_computed(node.type)
-        name = self._source.tree.get_node_text(left).lstrip("$")
+        name = self._source.tree.get_node_text(left_side).lstrip("$")
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
             joins = self._get_operator(node) == ".="
-            parts = [self._read_variable(left), value]
+            parts = [self._read_variable(left_side), value]
             value = {"of": "join", "parts": parts} if joins else _build_computed(node.type)
         return {"of": "set", "name": name, "value": value}
 
@@ -263,18 +263,22 @@ class Expressions:
         scope = call.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return {"root": self.read(scope)}
-        written = self._source.tree.get_node_text(scope)
-        if written.lower() in {"self", "static", "parent"}:
-            return {"class": written.lower()}
-        return {"class": self._source.resolve_class_name(written, call)}
+        written_scope = self._source.tree.get_node_text(scope)
+        if written_scope.lower() in {"self", "static", "parent"}:
+            return {"class": written_scope.lower()}
+        return {"class": self._source.resolve_class_name(written_scope, call)}
 
     def _read_call(self, call: Call) -> dict[str, Json]:
-        runs = call.name.lower() in _RUN
+        runs = call.name.lower() in _RUNNING_CALLS
         values = [self.read(item.value, runs=runs) for item in call.arguments if not item.name]
-        named = {
+        named_arguments = {
             item.name: self.read(item.value, runs=runs) for item in call.arguments if item.name
         }
-        return {"name": call.name, "arguments": values, **({"named": named} if named else {})}
+        return {
+            "name": call.name,
+            "arguments": values,
+            **({"named": named_arguments} if named_arguments else {}),
+        }
 
     _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {
         **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _read_scalar),

@@ -13,9 +13,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.calls import call_member, evaluate_chain
 from rag_assets.systems.code_memory.laravel.routes.expressions import Json
 from rag_assets.systems.code_memory.laravel.routes.model import (
-    DEEPEST,
-    MOST_STEPS,
-    MOST_STEPS_OF_ONE,
+    MAX_BODY_DEPTH,
+    MAX_PROVIDER_STEPS,
+    MAX_STEPS,
     ROUTER,
     Arguments,
     CallFrame,
@@ -57,7 +57,7 @@ from rag_assets.systems.code_memory.laravel.routes.router import (
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _ROUTE_PROVIDER: Final = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"
-_MAKES: Final = VERBS | RESOURCES | DIRECT | {"group"}
+_CREATING_CALLS: Final = VERBS | RESOURCES | DIRECT | {"group"}
 _ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
 
 
@@ -180,11 +180,11 @@ _READERS: Mapping[str, Callable[[Machine, Json], Value]] = {
 }
 
 
-_STEPS_OF_RESOURCE: Final = 100
-_MOST_ASSUMPTIONS = 20
+_RESOURCE_STEPS: Final = 100
+_MAX_ASSUMPTIONS = 20
 """Maximum number of assumptions recorded for one value."""
 
-_ENDED = object()
+_NO_RETURN = object()
 """Result of a body that ends without `return`."""
 
 
@@ -205,13 +205,13 @@ class Machine:
         self.loaded: set[str] = set()
         self._loading: list[str] = []
         self._assumed: list[str] = []
-        self._left = MOST_STEPS
-        self._left_of_one = MOST_STEPS_OF_ONE
+        self._left = MAX_STEPS
+        self._left_of_one = MAX_PROVIDER_STEPS
 
     def run(self, call: Callable[[], Value], evidence: LocatedFact) -> None:
         """Call code of a provider in a new frame; if a limit stops it, record `evidence`."""
         self.frame = CallFrame(evidence.path)
-        self._left_of_one = MOST_STEPS_OF_ONE
+        self._left_of_one = MAX_PROVIDER_STEPS
         try:
             call()
         except RecursionError:
@@ -260,7 +260,7 @@ class Machine:
         with self._enter_frame(frame):
             self._bind_parameters(parameters, arguments)
             value = self._evaluate_body(body)
-        return None if value is _ENDED else value
+        return None if value is _NO_RETURN else value
 
     @contextmanager
     def _enter_frame(self, frame: CallFrame) -> Iterator[None]:
@@ -275,7 +275,7 @@ class Machine:
         return replace(self.frame.context, evidence=self.frame.context.evidence[:-1])
 
     def load_file(self, path: Value, *, is_route_file: bool) -> Value:
-        """Evaluate a file, and return what it returns; a computed path is unresolved.
+        """Evaluate a file, and return its return value; a computed path is unresolved.
 
         Args:
             is_route_file: whether the statement that loads the file marks it as a file of routes.
@@ -332,7 +332,7 @@ class Machine:
         """Set a variable to the value of an expression, and return the value."""
         count = len(self._assumed)
         value = self.evaluate(node)
-        assumed = tuple(dict.fromkeys(self._assumed[count:]))[:_MOST_ASSUMPTIONS]
+        assumed = tuple(dict.fromkeys(self._assumed[count:]))[:_MAX_ASSUMPTIONS]
         self.frame.variables[name], self.frame.assumed[name] = value, assumed
         return value
 
@@ -349,7 +349,7 @@ class Machine:
     def build_context(self) -> StatementContext:
         """Return the context of the current statement, including its recorded assumptions."""
         missing = dict.fromkeys((*self.frame.context.missing, *self._assumed))
-        return replace(self.frame.context, missing=tuple(missing)[:_MOST_ASSUMPTIONS])
+        return replace(self.frame.context, missing=tuple(missing)[:_MAX_ASSUMPTIONS])
 
     @contextmanager
     def enter_group(self) -> Iterator[None]:
@@ -367,10 +367,10 @@ class Machine:
             return
         computed = [key for key, option in value.options.items() if isinstance(option, Unknown)]
         if not isinstance(value.name, str) or computed:
-            what = ", ".join(computed) if isinstance(value.name, str) else "the name"
-            self.record_unresolved(f"a resource with computed parts: {what}")
+            computed_names = ", ".join(computed) if isinstance(value.name, str) else "the name"
+            self.record_unresolved(f"a resource with computed parts: {computed_names}")
         else:
-            self.spend_steps(_STEPS_OF_RESOURCE)
+            self.spend_steps(_RESOURCE_STEPS)
             register_resource(self.router, value, self.build_context())
 
     def _bind_parameters(
@@ -389,11 +389,11 @@ class Machine:
             self.frame.variables[name] = value
 
     def _evaluate_body(self, body: StatementBlock) -> Value:
-        """Evaluate the statements of a body; return its result, or _ENDED without a `return`."""
+        """Evaluate the statements of a body; return its result; without a `return`, _NO_RETURN."""
         frame = self.frame
-        if frame.depth > DEEPEST:
+        if frame.depth > MAX_BODY_DEPTH:
             self.record_unresolved("code that is nested too deeply")
-            return _ENDED
+            return _NO_RETURN
         outer, assumed = frame.context, self._assumed
         frame.depth += 1
         try:
@@ -403,12 +403,12 @@ class Machine:
                 frame.context = replace(frame.context, evidence=evidence)
                 self._assumed = []
                 value = self._evaluate_statement(fact)
-                if value is not _ENDED:
+                if value is not _NO_RETURN:
                     return value
         finally:
             frame.context, self._assumed = outer, assumed
             frame.depth -= 1
-        return _ENDED
+        return _NO_RETURN
 
     def _evaluate_statement(self, fact: Fact) -> Value:
         values = fact.values
@@ -416,7 +416,7 @@ class Machine:
         if op in {"do", "return"}:
             value = self.evaluate(values["value"])
             self.register_resource(value)
-            return value if op == "return" else _ENDED
+            return value if op == "return" else _NO_RETURN
         if op == "if":
             return self._evaluate_branches(values)
         outer = self.frame.context
@@ -454,13 +454,13 @@ class Machine:
             frame.variables = before | {
                 name: Unknown(f"${name}, which depends on a condition")
                 for name, variable in frame.variables.items()
-                if before.get(name, _ENDED) is not variable
+                if before.get(name, _NO_RETURN) is not variable
             }
-            returns.append(value is not _ENDED)
+            returns.append(value is not _NO_RETURN)
             if truth is True:
                 break
         frame.context = replace(outer, conditional=outer.conditional or any(returns))
-        return _ENDED
+        return _NO_RETURN
 
     def _evaluate_loop(self, values: Mapping[str, Any], statement: StatementContext) -> Value:
         over = self.evaluate(values["over"])
@@ -471,9 +471,9 @@ class Machine:
             self.frame.variables |= {values["key"]: key} if values["key"] else {}
             self.frame.variables[values["item"]] = item
             value = self._evaluate_body(self.frame.get_block(values["body"]))
-            if value is not _ENDED:
+            if value is not _NO_RETURN:
                 return value
-        return _ENDED
+        return _NO_RETURN
 
 
 def run_providers(files: Iterable[FileFacts]) -> Machine:
@@ -544,4 +544,4 @@ def makes_routes(fact: Fact) -> bool:
         return False
     names = {call["name"].lower() for call in value["calls"]}
     router = value["root"] == {"of": "variable", "name": "router"}
-    return (router or value["class"] in FACADES) and not names.isdisjoint(_MAKES)
+    return (router or value["class"] in FACADES) and not names.isdisjoint(_CREATING_CALLS)

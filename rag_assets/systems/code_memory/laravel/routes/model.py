@@ -164,24 +164,24 @@ class ClosureValue:
 Value: TypeAlias = Any
 PhpArray: TypeAlias = dict[str | int, Value]
 
-LONGEST: Final = 2_000
+MAX_VALUE_SIZE: Final = 2_000
 """Maximum characters of a text, and elements of an array; a larger value counts as unknown."""
 
-_MANY: Final = 100
-_LARGEST: Final = 1 << 63
-_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_MAX_LISTED_VALUES: Final = 100
+_INTEGER_LIMIT: Final = 1 << 63
+_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def limit_size(value: Value) -> Value:
-    """Return a value; Unknown if it has more than LONGEST characters or elements."""
-    if isinstance(value, str | dict) and len(value) > LONGEST:
+    """Return a value; Unknown if it has more than MAX_VALUE_SIZE characters or elements."""
+    if isinstance(value, str | dict) and len(value) > MAX_VALUE_SIZE:
         return Unknown("a long text" if isinstance(value, str) else "a long array")
     return value
 
 
 def limit_count(values: Iterable[Value]) -> list[Value]:
     """Return the first 100 values; no real route has more middleware."""
-    return list(islice(values, _MANY))
+    return list(islice(values, _MAX_LISTED_VALUES))
 
 
 def make_array(values: Iterable[Value]) -> dict[str | int, Value]:
@@ -206,7 +206,7 @@ def to_array_key(value: Value) -> str | int | None:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):
-        return int(value) if _WHOLE.fullmatch(value) else value
+        return int(value) if _INTEGER.fullmatch(value) else value
     if isinstance(value, int | float):
         return int(value) if math.isfinite(value) else 0
     return "" if value is None else None
@@ -220,7 +220,7 @@ def to_text(value: Value) -> str | None:
         return "1"
     if isinstance(value, float) and value.is_integer():
         return f"{value:.0f}"
-    if isinstance(value, int) and abs(value) > _LARGEST:
+    if isinstance(value, int) and abs(value) > _INTEGER_LIMIT:
         return None
     return str(value) if isinstance(value, str | int | float) else None
 
@@ -234,7 +234,7 @@ def to_bool(value: Value) -> bool | None:
 
 Attributes: TypeAlias = dict[str, Value]
 
-_OWN: Final = frozenset({"namespace", "prefix", "where", "as"})
+_MERGED_SEPARATELY: Final = frozenset({"namespace", "prefix", "where", "as"})
 _LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
 
 
@@ -271,7 +271,7 @@ def merge_attributes(
         old: attributes of the outer group.
         prepend: whether the outer prefix comes first; for routes it comes last.
     """
-    outer = {key: value for key, value in old.items() if key not in _OWN}
+    outer = {key: value for key, value in old.items() if key not in _MERGED_SEPARATELY}
     for name in ("domain", "controller"):
         if new.get(name) is not None:
             outer.pop(name, None)
@@ -279,7 +279,7 @@ def merge_attributes(
     if old.get("as") is not None:
         inner["as"] = join_texts(old["as"], new.get("as"))
     inner["namespace"] = _merge_namespace(new.get("namespace"), old.get("namespace"))
-    inner["prefix"] = _merge_prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
+    inner["prefix"] = _merge_prefix(new.get("prefix"), old.get("prefix"), outer_comes_first=prepend)
     inner["where"] = {**as_array(old.get("where")), **as_array(new.get("where"))}
     merged = {**outer, **inner}
     for name in _LISTS:
@@ -303,23 +303,23 @@ def _merge_namespace(new: Value, old: Value) -> Value:
     return join_texts(trim_text(old, "\\"), "\\", text.strip("\\"))
 
 
-def _merge_prefix(new: Value, old: Value, *, prepend: bool) -> Value:
+def _merge_prefix(new: Value, old: Value, *, outer_comes_first: bool) -> Value:
     if new is None:
         return "" if old is None else old
-    first, last = (old, new) if prepend else (new, old)
+    first, last = (old, new) if outer_comes_first else (new, old)
     return join_texts(trim_text(first), "/", trim_text(last))
 
 
-DEEPEST: Final = 40
+MAX_BODY_DEPTH: Final = 40
 """Maximum depth of nested bodies, that is, of groups, files and functions."""
 
-MOST_STEPS: Final = 2_000_000
+MAX_STEPS: Final = 2_000_000
 """Maximum number of expressions evaluated for one repository; each pass through a loop counts."""
 
-MOST_STEPS_OF_ONE: Final = 500_000
+MAX_PROVIDER_STEPS: Final = 500_000
 """Maximum number of expressions evaluated for one provider."""
 
-MOST_CALLS: Final = 500
+MAX_CALLS: Final = 500
 """Maximum number of calls in one chain."""
 
 

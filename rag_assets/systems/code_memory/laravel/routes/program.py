@@ -33,7 +33,7 @@ def find_framework_version(files: Iterable[FileFacts]) -> int | None:
 ROOT: Final = "/@/"
 """Represents the repository's folder in evaluated paths."""
 
-_MOST_ANCESTORS: Final = 200
+_MAX_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
@@ -87,7 +87,7 @@ class LaravelProgram:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
         if name not in self._lineages:
             ancestors = self._inheritance.iter_ancestors(name)
-            self._lineages[name] = [*islice(ancestors, _MOST_ANCESTORS)]
+            self._lineages[name] = [*islice(ancestors, _MAX_ANCESTORS)]
         return self._lineages[name]
 
     def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:
@@ -128,16 +128,20 @@ class LaravelProgram:
             candidates = [
                 (at, settings)
                 for at, settings in self._settings.get(file, ())
-                if key in settings or any(one.startswith(prefix) for one in settings)
+                if key in settings or any(setting.startswith(prefix) for setting in settings)
             ]
             if candidates:
-                path, values = max(candidates, key=lambda one: _count_shared_folders(one[0], near))
+                path, values = max(
+                    candidates, key=lambda candidate: _count_shared_folders(candidate[0], near)
+                )
         if values is None:
             return None
         if key in values:
             return path, values[key]
         names_below = [value[len(key) + 1 :] for value in values if value.startswith(f"{key}.")]
-        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in names_below))}
+        return path, {
+            "keys": list(dict.fromkeys(setting.partition(".")[0] for setting in names_below))
+        }
 
     def find_root(self, path: str) -> str:
         """Return the folder of a file's application: "", or a path with a trailing slash."""
@@ -175,8 +179,8 @@ class LaravelProgram:
                 name = posixpath.basename(file_facts.path).removesuffix(".php")
                 if name in {"app", "providers"}:
                     root = posixpath.dirname(posixpath.dirname(file_facts.path))
-                    listed = self.providers.setdefault(f"{root}/" if root else "", {})
-                    listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
+                    class_names = self.providers.setdefault(f"{root}/" if root else "", {})
+                    class_names.update(dict.fromkeys(fact.values["values"].get("providers", ())))
                 self._settings.setdefault(name, []).append((file_facts.path, fact.values["values"]))
 
     def _add_statement(self, path: str, fact: Fact) -> None:
@@ -205,26 +209,26 @@ def iter_providers(program: LaravelProgram) -> Iterator[str]:
     A provider of an application is skipped if the application lists other providers of its own and
     no statement names this one: Laravel's skeleton contains such unused providers.
     """
-    names = (name for listed in program.providers.values() for name in listed)
-    listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    names = (name for class_names in program.providers.values() for name in class_names)
+    positions = {name: index for index, name in enumerate(dict.fromkeys(names))}
     providers = [
-        (listed.get(name, len(listed)), not class_.path.startswith("app/"), class_.path, name)
+        (positions.get(name, len(positions)), not class_.path.startswith("app/"), class_.path, name)
         for name, class_ in program.classes.items()
         if not class_.fact.values.get("abstract") and not is_test(class_.path)
         if any(
             ancestor not in program.classes and ancestor.rpartition("\\")[2].endswith("Provider")
             for ancestor in program.list_ancestors(name)
         )
-        if name in listed or name in program.registered or not _is_replaced(program, class_.path)
+        if name in positions or name in program.registered or not _is_replaced(program, class_.path)
     ]
     yield from (name for *_, name in sorted(providers))
 
 
 def _is_replaced(program: LaravelProgram, path: str) -> bool:
     """Return whether the application of an unlisted provider's file lists its own providers."""
-    for root, listed in program.providers.items():
+    for root, class_names in program.providers.items():
         folder = f"{root}app/"
-        classes = (program.classes[name] for name in listed if name in program.classes)
+        classes = (program.classes[name] for name in class_names if name in program.classes)
         if path.startswith(folder) and any(class_.path.startswith(folder) for class_ in classes):
             return True
     return False
@@ -237,15 +241,15 @@ def is_test(path: str) -> bool:
 
 def _iter_provider_names(value: Any) -> Iterator[str]:
     """Yield the strings in a statement that end in `Provider`, at any depth."""
-    todo: list[Any] = [value]
-    while todo:
-        item = todo.pop()
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
         if isinstance(item, str) and item.endswith("Provider"):
             yield item
         elif isinstance(item, Mapping):
-            todo += item.values()
+            pending += item.values()
         elif isinstance(item, list):
-            todo += item
+            pending += item
 
 
 def _count_shared_folders(first: str, second: str) -> int:

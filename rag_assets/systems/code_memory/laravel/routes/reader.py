@@ -61,22 +61,22 @@ _ROUTERS = frozenset(
     {"$router", "$route", "$r", "$this->router", "$app->router", "$this->app->router"}
     | {"$app['router']", "$this->app['router']", "app('router')", "app()->router"}
 )
-_OTHERS = frozenset(
+_OTHER_ROUTER_CALLS = frozenset(
     {"currentroutename", "current", "has", "is", "getroutes", "currentrouteaction", "input"}
     | {"currentrouteuses", "getcurrentroute", "dispatch", "bind", "model", "uses", "matched"}
     | {"currentroutenamed", "getroutesbyname", "hasmacro", "substitutebindings"}
 )
 """Router calls for other purposes, in lower case."""
 
-_LONGEST_RECEIVER = 40
-_WORDS: Final = (
+_MAX_RECEIVER_CHARACTERS = 40
+_ROUTING_WORDS: Final = (
     *("Route::", "Route;", "outer", "outes", "Provider", "$r->", "$route->", "Route as"),
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
 """A text without any of these words cannot create routes; most texts have none."""
 
-_TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
+_ROUTING_NODES = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
@@ -87,8 +87,8 @@ class RoutePositions:
         self._source = source
         self._routers: set[str] = set()
         self._starts: list[int] = []
-        if any(word in source.text for word in _WORDS):
-            nodes = source.tree.find_nodes(_TELLING)
+        if any(word in source.text for word in _ROUTING_WORDS):
+            nodes = source.tree.find_nodes(_ROUTING_NODES)
             self._starts = [node.start_byte for node in nodes if self._is_routing_position(node)]
 
     def __bool__(self) -> bool:
@@ -105,8 +105,8 @@ class RoutePositions:
         tree, name = self._source.tree, self._source.tree.get_field_text(node, "name")
         if node.type == "simple_parameter":
             # A variable named like a parameter with a router type is a router in the whole file.
-            written = tree.get_field_text(node, "type").lstrip("?")
-            if written and self._source.resolve_class_name(written, node) in ROUTER_TYPES:
+            written_type = tree.get_field_text(node, "type").lstrip("?")
+            if written_type and self._source.resolve_class_name(written_type, node) in ROUTER_TYPES:
                 self._routers.add(name)
             return False
         if node.type != "scoped_call_expression":
@@ -116,7 +116,7 @@ class RoutePositions:
             return False
         is_facade = self._source.resolve_class_name(tree.get_node_text(scope), node) in FACADES
         name = name.lower()
-        return name not in _OTHERS if is_facade else name in {"routes", "userroutes"}
+        return name not in _OTHER_ROUTER_CALLS if is_facade else name in {"routes", "userroutes"}
 
     def _is_routing_member_call(self, node: Node, name: str) -> bool:
         if name in _LOADERS:
@@ -125,11 +125,11 @@ class RoutePositions:
             return False
         receiver = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
-        is_short = receiver is not None and _get_node_size(receiver) <= _LONGEST_RECEIVER
-        written = self._source.tree.get_node_text(receiver) if is_short else ""
+        is_short = receiver is not None and _get_node_size(receiver) <= _MAX_RECEIVER_CHARACTERS
+        receiver_text = self._source.tree.get_node_text(receiver) if is_short else ""
         if name == "routes":
-            return written == "$this"
-        return written.replace('"', "'") in _ROUTERS or written in self._routers
+            return receiver_text == "$this"
+        return receiver_text.replace('"', "'") in _ROUTERS or receiver_text in self._routers
 
 
 def is_provider(class_like: ClassLike) -> bool:
@@ -175,10 +175,12 @@ def _iter_targets_of_action(action: Json) -> Iterator[tuple[str, str]]:
 
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
-_LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
+_OTHER_PROPERTIES = frozenset(
+    {"listen", "subscribe", "policies", "bindings", "singletons", "observers"}
+)
 """Properties of providers that do not affect routes."""
 
-_OF_PROVIDERS = frozenset(
+_OTHER_PROVIDER_CALLS = frozenset(
     {"mergeconfigfrom", "publishes", "loadviewsfrom", "loadmigrationsfrom", "loadtranslationsfrom"}
     | {"registerpolicies", "commands", "loadjsontranslationsfrom", "loadviewcomponentsas"}
 )
@@ -188,7 +190,7 @@ _VALUES = frozenset(
     | {"class_constant_access_expression", "member_access_expression"}
 )
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition", "namespace_definition"})
-_LONGEST = 500
+_MAX_VALUE_CHARACTERS = 500
 """Maximum size of the value of a constant or property that may matter to a route."""
 
 
@@ -198,7 +200,7 @@ def iter_facts(source: PhpSource) -> Iterator[Fact]:
         for constant in class_.constants:
             value = source.read_value(constant.value)
             plain = isinstance(value, str | int) and not isinstance(value, bool)
-            if plain and len(str(value)) <= _LONGEST:
+            if plain and len(str(value)) <= _MAX_VALUE_CHARACTERS:
                 values = {"name": constant.name, "value": value}
                 yield source.tree.build_fact("constant", constant.node, class_.name, values)
     settings = find_settings(source)
@@ -243,7 +245,11 @@ class _Reader:
         self._symbol = class_like.name
         for property_ in class_like.properties:
             node = property_.value
-            if node is None or property_.name in _LISTED or _get_node_size(node) > _LONGEST:
+            if (
+                node is None
+                or property_.name in _OTHER_PROPERTIES
+                or _get_node_size(node) > _MAX_VALUE_CHARACTERS
+            ):
                 continue
             value = self._expressions.read(node, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":
@@ -297,7 +303,10 @@ class _Reader:
         if expression.type in {"assignment_expression", "augmented_assignment_expression"}:
             return node.parent is not None and self._marks.contains_position(node.parent)
         if expression.type in _VALUES:
-            return node.type == "return_statement" and _get_node_size(expression) <= _LONGEST
+            return (
+                node.type == "return_statement"
+                and _get_node_size(expression) <= _MAX_VALUE_CHARACTERS
+            )
         return self._has_routing_call(expression)
 
     def _has_routing_call(self, expression: Node) -> bool:
@@ -308,7 +317,9 @@ class _Reader:
             owner = self._source.resolve_class_name(chain.root, expression)
             return not owner.startswith("Illuminate\\")
         if chain.root == "$this":
-            return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS
+            return (
+                len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OTHER_PROVIDER_CALLS
+            )
         registers = chain.calls[0].name.lower() == "register"
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 

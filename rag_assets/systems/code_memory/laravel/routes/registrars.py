@@ -63,8 +63,8 @@ _ATTRIBUTES: Final = (
     | {"namespace", "prefix", "scopebindings", "withoutscopedbindings", "withoutmiddleware"}
     | CONSTRAINTS - {"setwheres"}
 )
-_STEPS_OF_ROUTE: Final = 20
-_SILENT_ON_ROUTER: Final = frozenset(
+_ROUTE_STEPS: Final = 20
+_IGNORED_ROUTER_CALLS: Final = frozenset(
     {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin", "aliasmiddleware"}
     | {"middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
 )
@@ -77,7 +77,7 @@ def call_router(machine: Machine, name: str, arguments: Arguments) -> Value:
         return routes
     if name in _ATTRIBUTES:
         return call_registrar(machine, Registrar({}), name, arguments)
-    if name not in _SILENT_ON_ROUTER:
+    if name not in _IGNORED_ROUTER_CALLS:
         machine.record_unresolved(f"an unsupported router call: {name}()")
     return Unknown(f"{name}()")
 
@@ -135,12 +135,12 @@ def _add_route(
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
-        stated = list_values(arguments.get(0, "methods"))
-        is_computed = any(isinstance(method, Unknown) for method in stated)
+        stated_methods = list_values(arguments.get(0, "methods"))
+        is_computed = any(isinstance(method, Unknown) for method in stated_methods)
         missing = "the methods are computed" if is_computed else ""
-        methods = tuple(method for method in stated if isinstance(method, str))
+        methods = tuple(method for method in stated_methods if isinstance(method, str))
         position = 1
-    machine.spend_steps(_STEPS_OF_ROUTE)
+    machine.spend_steps(_ROUTE_STEPS)
     action = arguments.get(position + 1, "action")
     full_action = _merge_action(action, attributes) if attributes else action
     context = machine.build_context()
@@ -247,7 +247,7 @@ def _read_attribute(pending: Attributes, name: str, arguments: Arguments) -> Att
     return {key: arguments.all[0] if arguments.all else True}
 
 
-_SILENT_ON_ROUTES: Final = frozenset(
+_IGNORED_ROUTE_CALLS: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
 )
@@ -277,7 +277,7 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Argume
         machine.router.set_action(draft, first)
     elif name == "fallback":
         draft.fallback = True
-    elif name not in _SILENT_ON_ROUTES:
+    elif name not in _IGNORED_ROUTE_CALLS:
         draft.missing.append(f"a call that Laravel's routes do not have: {name}()")
     return draft
 
@@ -299,6 +299,6 @@ def call_resource(pending: PendingResource, name: str, arguments: Arguments) -> 
     elif name == "withoutmiddleware":
         middleware = list_middleware(pending.options.get("excluded_middleware"))
         pending.options["excluded_middleware"] = [*middleware, *list_values(first)]
-    elif name not in _SILENT_ON_ROUTES:
+    elif name not in _IGNORED_ROUTE_CALLS:
         pending.options[name] = Unknown(f"{name}()")
     return pending

@@ -29,8 +29,8 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     trim_text,
 )
 
-_FIELD: Final = re.compile(r"\{(\w+):(\w+)(\??)\}")
-_NAMED: Final = re.compile(r"\{([^{}]*)\}")
+_URI_PARAMETER_WITH_FIELD: Final = re.compile(r"\{(\w+):(\w+)(\??)\}")
+_URI_PARAMETER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(slots=True, eq=False)
@@ -82,19 +82,23 @@ class RouteDraft:
         self.fields = {}
         self.uri = uri
         if isinstance(uri, str):
-            self.fields = {name: column for name, column, _ in _FIELD.findall(uri)}
-            self.uri = _FIELD.sub(r"{\1\3}", uri)
+            self.fields = {
+                name: column for name, column, _ in _URI_PARAMETER_WITH_FIELD.findall(uri)
+            }
+            self.uri = _URI_PARAMETER_WITH_FIELD.sub(r"{\1\3}", uri)
 
     def build_route(self) -> LaravelRoute:
         """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
         domain = _read_known_text(self.action, "domain", "the domain", missing)
-        fields = self.fields | {name: column for name, column, _ in _FIELD.findall(domain)}
-        domain = _FIELD.sub(r"{\1\3}", re.sub(r"https?://", "", domain))
+        fields = self.fields | {
+            name: column for name, column, _ in _URI_PARAMETER_WITH_FIELD.findall(domain)
+        }
+        domain = _URI_PARAMETER_WITH_FIELD.sub(r"{\1\3}", re.sub(r"https?://", "", domain))
         uri = self.uri if isinstance(self.uri, str) else ""
         name = _read_known_text(self.action, "as", "the name", missing)
         kind, action = self._resolve_action(missing)
-        words = [(word.rstrip("?"), word) for word in _NAMED.findall(domain + uri)]
+        words = [(word.rstrip("?"), word) for word in _URI_PARAMETER.findall(domain + uri)]
         middleware, without = (
             tuple(_read_known_middleware(self.action, key, missing))
             for key in ("middleware", "excluded_middleware")
@@ -154,7 +158,7 @@ def _read_known_middleware(attributes: Attributes, name: str, missing: list[str]
             yield text
 
 
-_BY_ALL_METHODS: Final = 11
+_FIRST_VERSION_WITH_ALL_METHODS_IN_KEY: Final = 11
 """First version in which a route replaces one with the same methods, domain and URI.
 
 In earlier versions, it replaces one with the same last method, domain and URI.
@@ -172,7 +176,9 @@ class Router:
     """
 
     def __init__(self, classes: Container[str], version: int | None = None) -> None:
-        self._by_last_method = version is not None and version < _BY_ALL_METHODS
+        self._by_last_method = (
+            version is not None and version < _FIRST_VERSION_WITH_ALL_METHODS_IN_KEY
+        )
         self._classes = classes
         self._groups: list[Attributes] = []
         self._drafts: dict[str, RouteDraft] = {}
@@ -291,7 +297,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "destroy": ("DELETE",),
 }
 _NAMED_IN_URI: Final = frozenset({"create", "edit"})
-_OF_ONE: Final = frozenset({"show", "edit", "update", "destroy"})
+_ACTIONS_WITH_PARAMETER: Final = frozenset({"show", "edit", "update", "destroy"})
 
 
 @dataclass(slots=True, eq=False)
@@ -323,7 +329,7 @@ def _add_resource_routes(
     options = pending.options
     name_parameter = _build_parameter_namer(options.get("parameters"))
     for method in _list_resource_methods(pending):
-        below = method in _OF_ONE and not pending.singleton
+        below = method in _ACTIONS_WITH_PARAMETER and not pending.singleton
         own = name.rpartition(".")[2] if below and options.get("shallow") else name
         uri = _build_resource_uri(own, name_parameter)
         if below:

@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 
 Attributes: TypeAlias = dict[str, Any]
 
-_STRING_LENGTH: Final = 255
+_DEFAULT_STRING_LENGTH: Final = 255
 _INDEXES: Final = {
     "primary": "primary",
     "unique": "unique",
@@ -216,13 +216,13 @@ def _add_timestamps(kind: str, blueprint: Blueprint, arguments: Arguments) -> No
         blueprint.add_column(kind, column, precision=precision, nullable=True)
 
 
-def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, arguments: Arguments) -> None:
+def _add_morphs(kind: str, is_nullable: bool, blueprint: Blueprint, arguments: Arguments) -> None:
     name = arguments.get(0, "name")
     if not isinstance(name, str):
         blueprint.unread.append("name of a column (morphs)")
         return
-    more: Attributes = {"nullable": True} if nullable else {}
-    blueprint.add_column("string", f"{name}_type", length=_STRING_LENGTH, **more)
+    more: Attributes = {"nullable": True} if is_nullable else {}
+    blueprint.add_column("string", f"{name}_type", length=_DEFAULT_STRING_LENGTH, **more)
     if kind == "bigInteger":
         more = {"autoIncrement": False, "unsigned": True, **more}
     blueprint.add_column(kind, f"{name}_id", **more)
@@ -268,7 +268,7 @@ _MORPHS: Final = {
     "uuidMorphs": "uuid",
     "ulidMorphs": "ulid",
 }
-_NAMED: Final[Mapping[str, _Method]] = {
+_METHODS_BY_NAME: Final[Mapping[str, _Method]] = {
     **_COLUMNS,
     "foreignIdFor": _add_model_foreign_id,
     "addColumn": _add_any_column,
@@ -313,5 +313,7 @@ _NAMED: Final[Mapping[str, _Method]] = {
         lambda _, __: None,
     ),
 }
-_METHODS: Final[Mapping[str, _Method]] = {name.lower(): method for name, method in _NAMED.items()}
+_METHODS: Final[Mapping[str, _Method]] = {
+    name.lower(): method for name, method in _METHODS_BY_NAME.items()
+}
 """Functions that apply a method of Laravel's Blueprint, by its name in lower case."""

@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.languages.php.source import ClassLike, Metho
 from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     COMPUTED,
-    DEEPEST,
+    MAX_DEPTH,
     MEMBER_CALLS,
     Call,
     Chain,
@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.settings import mark_setting, parse_setting_name
 
 _PAIR: Final = 2
-_MOST_METHODS: Final = 2_000
+_MAX_METHODS: Final = 2_000
 """Maximum number of calls of own methods that are followed to read the values in one file."""
 
 
@@ -54,7 +54,7 @@ class ExpressionReader:
     def __init__(self, source: PhpSource) -> None:
         self.source = source
         self.tree = source.tree
-        self._left = _MOST_METHODS
+        self._left = _MAX_METHODS
 
     def build_scope(self, owner: ClassLike, function: str) -> NameScope:
         """Return the names with known values at the start of a method."""
@@ -62,7 +62,7 @@ class ExpressionReader:
         properties = {f"this->{p.name}": self.read_value(p.value, own) for p in owner.properties}
         return NameScope(owner, function, properties)
 
-    def read_value(self, node: Node | None, scope: NameScope, depth: int = DEEPEST) -> Any:
+    def read_value(self, node: Node | None, scope: NameScope, depth: int = MAX_DEPTH) -> Any:
         """Return the value of an expression; COMPUTED if it is known only at run time.
 
         Settings in strings are represented by marks; see laravel.settings. `depth` is the remaining
@@ -117,21 +117,21 @@ class ExpressionReader:
         def class_name(written: str) -> str:
             return self.source.resolve_class_name(written, near)
 
-        further = {kind: partial(read, self, scope) for kind, read in _FURTHER.items()}
+        further = {kind: partial(read, self, scope) for kind, read in _CONTEXT_READERS.items()}
         return Constants(class_name, constant, further)
 
 
 def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     if reader.tree.get_field_text(node, "operator") != "??":
         return NotImplemented
-    left, right = (
+    left_value, right = (
         reader.read_value(node.child_by_field_name(side), scope, depth)
         for side in ("left", "right")
     )
-    setting = parse_setting_name(left)
+    setting = parse_setting_name(left_value)
     if setting is not None and isinstance(right, str | int | None):
         return mark_setting(setting, right)
-    return right if left is None else left
+    return right if left_value is None else left_value
 
 
 def _read_name(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
@@ -174,7 +174,7 @@ def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: in
     return COMPUTED if returned is None else reader.read_value(*returned, depth)
 
 
-_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, NameScope, Node, int], Any]]] = {
+_CONTEXT_READERS: Final[Mapping[str, Callable[[ExpressionReader, NameScope, Node, int], Any]]] = {
     **dict.fromkeys(CLOSURES, lambda _, __, node, ___: ClosureValue(node)),
     "binary_expression": _read_binary,
     "name": _read_name,

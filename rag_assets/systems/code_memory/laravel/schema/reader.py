@@ -47,9 +47,9 @@ _BRANCHING: Final = frozenset({"if_statement", "switch_statement", "match_expres
 _NESTING: Final = ("_statement", "_clause", "_block", "match_expression")
 """Ends of the types of nodes that contain statements."""
 
-_MOST_STATEMENTS: Final = 5000
-_MOST_TURNS: Final = 5000
-_DEEPEST_CALL: Final = 8
+_MAX_STATEMENTS: Final = 5000
+_MAX_LOOP_TURNS: Final = 5000
+_MAX_CALL_DEPTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _MigrationWalk:
         self._owner = owner
         self._facts: list[Fact] = []
         self._todo: list[_Step] = []
-        self._left = _MOST_STATEMENTS
+        self._left = _MAX_STATEMENTS
 
     def list_facts(self, method: Method) -> list[Fact]:
         """Return the facts of a method's statements, in the order in which they run."""
@@ -165,10 +165,10 @@ class _MigrationWalk:
             self._push([child for child in node.named_children if child != condition], context)
 
     def _set_variable(self, node: Node, context: _Context) -> None:
-        left, right = (node.child_by_field_name(name) for name in ("left", "right"))
-        if left is None or right is None:
+        left_side, right = (node.child_by_field_name(name) for name in ("left", "right"))
+        if left_side is None or right is None:
             return
-        name = self._tree.get_node_text(left).lstrip("$")
+        name = self._tree.get_node_text(left_side).lstrip("$")
         context.scope.variables[name] = self._reader.read_value(right, context.scope)
         if right.type.endswith("call_expression"):
             self._read_call(right, context)
@@ -230,7 +230,7 @@ class _MigrationWalk:
         elif isinstance(over, dict):
             items = list(over.items())
         steps = []
-        for key, value in items[:_MOST_TURNS]:
+        for key, value in items[:_MAX_LOOP_TURNS]:
             bind = dict(zip(reversed(names), (value, key), strict=False))
             steps.append(_Step(body, context, bind))
         self._todo.extend(reversed(steps))
@@ -326,7 +326,7 @@ class _MigrationWalk:
         self._facts.append(replace(fact, values=values))
 
     def _enter_method(self, method: Method, call: Call, context: _Context) -> None:
-        if context.depth >= _DEEPEST_CALL:
+        if context.depth >= _MAX_CALL_DEPTH:
             return
         scope = self._reader.build_scope(self._owner, method.name)
         tables: dict[str, Blueprint] = {}

@@ -12,7 +12,9 @@ from rag_assets.systems.code_memory.laravel.settings import RepositorySettings
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _INDEXES: Final = frozenset({"primary", "unique", "index", "fulltext", "spatialIndex"})
-_NEVER_KEPT: Final = frozenset({"length", "total", "places", "allowed", "precision", "change"})
+_DROPPED_ATTRIBUTES: Final = frozenset(
+    {"length", "total", "places", "allowed", "precision", "change"}
+)
 
 
 @dataclass(slots=True)
@@ -85,8 +87,10 @@ class MigratedTable:
         if former is None:
             self.reasons["a changed column is not created by any migration that was read"] = None
         elif change_keeps:
-            kept = {key: value for key, value in former.items() if key not in _NEVER_KEPT}
-            attributes = {**kept, **attributes}
+            kept_attributes = {
+                key: value for key, value in former.items() if key not in _DROPPED_ATTRIBUTES
+            }
+            attributes = {**kept_attributes, **attributes}
         self.columns[name] = attributes
 
     def run(self, command: Mapping[str, Any]) -> None:

@@ -3,8 +3,8 @@
 An answer may lie along a chain ("who is notified when a payment arrives"). The question then has
 only words from the two ends of the chain. The links in between are found by their relations.
 
-A file of which the search found several passages is more likely to belong to the answer than a
-file of which it found one, so each passage is rated together with the others of its file.
+A file with several found passages is more likely to belong to the answer than a file with one, so
+each passage is rated together with the others of its file.
 
 Each link needs room in the results. So a file's second passage comes after the first passages of
 other files, the head of a class comes after its methods, and the best candidate of each requested
@@ -47,20 +47,20 @@ from rag_assets.systems.code_memory.retrieval.steps.walk import (
 from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path, is_test
 
-_WANTED_TYPE: Final = 1.5
+_WANTED_TYPE_FACTOR: Final = 1.5
 """Factor for candidates of a kind that the question asks for."""
-_FIRST_OF_TYPE: Final = 1.6
+_FIRST_OF_TYPE_FACTOR: Final = 1.6
 """Additional factor for the first candidate of each kind that the question asks for."""
-_PREFERRED: Final = 3.0
+_PREFERRED_FACTOR: Final = 3.0
 """Factor for candidates in paths that the caller prefers."""
-_TEST: Final = 0.4
+_TEST_FACTOR: Final = 0.4
 """Factor for tests if the question is not about tests."""
-_DESCRIPTION: Final = 0.7
+_DESCRIPTION_FACTOR: Final = 0.7
 """Factor for texts about code, such as documentation and configuration."""
-_HEAD: Final = 0.6
+_HEAD_FACTOR: Final = 0.6
 """Factor for the head of a class if its methods have separate passages."""
-_CONSTRUCTOR: Final = 0.5
-_SAME_FILE: Final = 0.3
+_CONSTRUCTOR_FACTOR: Final = 0.5
+_SAME_FILE_FACTOR: Final = 0.3
 """Factor for each passage of a file after its first."""
 
 _DESCRIBING_TYPES: Final = frozenset({"doc", "readme", "config", "api_endpoint"})
@@ -95,40 +95,46 @@ def arrange_candidates(
         count: number of candidates at the top that are chosen for variety of files and kinds; the
             rest follow by relevance.
     """
-    left = sorted(
-        ((_weigh_candidate(one, question), one) for one in rated),
-        key=lambda one: (-one[0], one[1].candidate.id),
+    unplaced = sorted(
+        (
+            (_weigh_candidate(rated_candidate, question), rated_candidate)
+            for rated_candidate in rated
+        ),
+        key=lambda weighed: (-weighed[0], weighed[1].candidate.id),
     )
-    chosen: list[Candidate] = []
+    chosen_candidates: list[Candidate] = []
     of_file: Counter[str] = Counter()
     of_kind: Counter[str] = Counter()
-    while left and len(chosen) < count:
+    while unplaced and len(chosen_candidates) < count:
 
         def rate_variety(at: int) -> float:
-            worth, one = left[at]
-            is_first = one.source_type in question.wanted_types and not of_kind[one.source_type]
+            worth, rated_candidate = unplaced[at]
+            is_first = (
+                rated_candidate.source_type in question.wanted_types
+                and not of_kind[rated_candidate.source_type]
+            )
             return (
                 worth
-                * _SAME_FILE ** of_file[one.candidate.uri]
-                * (_FIRST_OF_TYPE if is_first else 1)
+                * _SAME_FILE_FACTOR ** of_file[rated_candidate.candidate.uri]
+                * (_FIRST_OF_TYPE_FACTOR if is_first else 1)
             )
 
-        _, one = left.pop(max(range(len(left)), key=rate_variety))
-        chosen.append(one.candidate)
-        of_file[one.candidate.uri] += 1
-        of_kind[one.source_type] += 1
-    return [*chosen, *(one.candidate for _, one in left)]
+        _, rated_candidate = unplaced.pop(max(range(len(unplaced)), key=rate_variety))
+        chosen_candidates.append(rated_candidate.candidate)
+        of_file[rated_candidate.candidate.uri] += 1
+        of_kind[rated_candidate.source_type] += 1
+    return [*chosen_candidates, *(rated_candidate.candidate for _, rated_candidate in unplaced)]
 
 
 def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
     symbol, kind = rated.candidate.symbol, rated.source_type
     factors = (
-        (_WANTED_TYPE, kind in question.wanted_types),
-        (_PREFERRED, rated.is_preferred),
-        (_TEST, not question.is_about_tests and is_test(parse_path(rated.candidate.uri))),
-        (_DESCRIPTION, kind in _DESCRIBING_TYPES),
-        (_HEAD, _is_head(symbol, kind)),
-        (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),
+        (_WANTED_TYPE_FACTOR, kind in question.wanted_types),
+        (_PREFERRED_FACTOR, rated.is_preferred),
+        (_TEST_FACTOR, not question.is_about_tests and is_test(parse_path(rated.candidate.uri))),
+        (_DESCRIPTION_FACTOR, kind in _DESCRIBING_TYPES),
+        (_HEAD_FACTOR, _is_head(symbol, kind)),
+        (_CONSTRUCTOR_FACTOR, symbol.endswith(_CONSTRUCTORS)),
     )
     worth = rated.score
     for factor, holds in factors:
@@ -143,7 +149,7 @@ def _is_head(symbol: str, kind: str) -> bool:
     return is_class and (kind in _TYPES_WITH_METHODS or (kind == "code" and "\\" in symbol))
 
 
-_MOST_START_CANDIDATES: Final = 30
+_MAX_START_CANDIDATES: Final = 30
 """Number of candidates whose relations are followed."""
 _HALVING_RANK: Final = 20
 """Rank at which the relevance of a search result is halved."""
@@ -184,7 +190,7 @@ class ExpandStep(TrustedStep):
             relevance = {
                 id_: _HALVING_RANK / (_HALVING_RANK + rank) for rank, id_ in enumerate(fused)
             }
-            best = [by_id[id_] for id_ in islice(fused, _MOST_START_CANDIDATES)]
+            best = [by_id[id_] for id_ in islice(fused, _MAX_START_CANDIDATES)]
             view, neighbourhoods = await run_sync(
                 self._views.get_view_with_neighbourhoods, progress
             )
@@ -199,7 +205,7 @@ class ExpandStep(TrustedStep):
                 rated, find_question_kinds(progress.search.request.query), depth
             )
         flow = related.flow
-        paths = tuple(one.path for one in flow.nodes if len(one.path) > 1)
+        paths = tuple(reached.path for reached in flow.nodes if len(reached.path) > 1)
         walked = WalkResult(frozenset(), paths) if flow.nodes else None
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]
@@ -277,7 +283,7 @@ def _rate_candidates(
 ) -> list[RatedCandidate]:
     """Return the candidates, rated by their relevance and by the evidence for their files.
 
-    The relevance of a candidate is that of the search plus that from relations.
+    The relevance of a candidate is its search relevance plus its relevance from relations.
 
     Args:
         candidates: all candidates, including those found by relations, by id.

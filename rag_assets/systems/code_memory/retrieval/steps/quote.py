@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.question_subject import build_quotation
 from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path, is_test
 
-_MOST_COMPARED: Final = 20
+_MAX_COMPARED_PASSAGES: Final = 20
 """Number of passages, the best of the word search, that are compared with the question."""
 
 
@@ -48,7 +48,7 @@ class QuoteStep(TrustedStep):
             for candidate in ranking.candidates
             if ranking.kind == "words"
         }
-        ids = [*uris][:_MOST_COMPARED]
+        ids = [*uris][:_MAX_COMPARED_PASSAGES]
         if not ids:
             return progress
         with progress.timings.measure("walk"):

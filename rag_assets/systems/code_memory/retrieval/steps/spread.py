@@ -44,15 +44,15 @@ def spread_files(order: Sequence[DistinctText], leading: Collection[str]) -> lis
         order: the candidates, best first.
         leading: ids of the candidates that keep their positions.
     """
-    chosen: list[DistinctText] = []
+    chosen_texts: list[DistinctText] = []
     postponed: list[DistinctText] = []
     counts: Counter[str] = Counter()
     for distinct in order:
         uri = distinct.candidate.uri
-        is_full = len(chosen) >= _FIRST_HITS or counts[uri] >= _MAX_PER_FILE
+        is_full = len(chosen_texts) >= _FIRST_HITS or counts[uri] >= _MAX_PER_FILE
         if is_full and distinct.id not in leading:
             postponed.append(distinct)
         else:
-            chosen.append(distinct)
+            chosen_texts.append(distinct)
             counts[uri] += 1
-    return [*chosen, *postponed]
+    return [*chosen_texts, *postponed]

@@ -90,8 +90,10 @@ class RelationViews:
         # read different documents.
         is_fixed = isinstance(view.relations, GraphRelations)
         if is_fixed and type(self._services.policy) is FlatScopes:
-            kept = self._neighbourhoods.get(_get_graph_key(progress), moment.state, moment.scopes)
-            return view, kept
+            cached_view = self._neighbourhoods.get(
+                _get_graph_key(progress), moment.state, moment.scopes
+            )
+            return view, cached_view
         return view, Neighbourhoods()
 
 
@@ -105,7 +107,7 @@ def _get_graph_key(progress: SearchProgress) -> GraphKey:
     return GraphKey(progress.ref, progress.serving.number)
 
 
-_WHOLE: Final = frozenset({"route", "table"})
+_SINGLE_PASSAGE_TYPES: Final = frozenset({"route", "table"})
 """Types of documents that consist of one passage."""
 
 
@@ -114,18 +116,20 @@ def list_related_places(flow: Flow) -> list[Place]:
 
     The others are reached nodes and documents that state relations of these nodes.
     """
-    start = [one for one in flow.nodes if len(one.path) == 1]
-    scored = [(one.score, _get_place(one)) for one in flow.nodes[len(start) :]]
+    start = [reached for reached in flow.nodes if len(reached.path) == 1]
+    scored = [(reached.score, _get_place(reached)) for reached in flow.nodes[len(start) :]]
     scored += [(score, Place(document_id)) for document_id, score in flow.stating_documents.items()]
     # Sorting is stable, so equally relevant places keep their order.
-    scored.sort(key=lambda one: -one[0])
+    scored.sort(key=lambda scored_place: -scored_place[0])
     places = (*map(_get_place, start), *(place for _, place in scored))
     return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
 
 
 def list_start_places(flow: Flow) -> frozenset[Place]:
     """Return the places of a walk's start nodes."""
-    return frozenset(filter(None, (_get_place(one) for one in flow.nodes if len(one.path) == 1)))
+    return frozenset(
+        filter(None, (_get_place(reached) for reached in flow.nodes if len(reached.path) == 1))
+    )
 
 
 def _get_place(reached: ReachedNode) -> Place | None:
@@ -149,7 +153,7 @@ def get_place_of_node(node: Node) -> Place | None:
 def find_place(reached: ReachedNode) -> Place | None:
     """Return the place of a node with its own passage; None for any other node."""
     place = _get_place(reached)
-    whole = reached.node.source_type in _WHOLE
+    whole = reached.node.source_type in _SINGLE_PASSAGE_TYPES
     return place if whole or (place is not None and place.symbol is not None) else None
 
 
@@ -185,13 +189,13 @@ _MIN_INDIRECT_SCORE = 0.5
 """Minimum relevance of an indirectly related node in an answer about relations alone."""
 _DIRECT_PATH_LENGTH = 2
 """Number of names on the path from a start node to a directly related node."""
-_MOST_SEEDS = 40
-_DERIVED = frozenset({"route", "table"})
+_MAX_SEEDS = 40
+_DERIVED_ROLES = frozenset({"route", "table"})
 """Roles of definitions in derived documents; each of these documents has a single passage."""
-_ROUTES = frozenset({"route", "operation"})
-_MOST_LEADING = 40
+_ROUTE_ROLES = frozenset({"route", "operation"})
+_MAX_LEADING_PLACES = 40
 """Maximum number of places, and of definitions, whose passages precede all other hits."""
-_MOST_PASSAGES_OF_NAME = 60
+_MAX_NAME_PASSAGES = 60
 """Maximum number of passages with a name that are searched for the definition of the name."""
 
 
@@ -225,8 +229,8 @@ class WalkStep(TrustedStep):
         joined = join_words(request.query)
         if joined is not None:
             view = await run_sync(self._views.get_view, progress)
-            named = QuestionNames((joined,), frozenset(), is_relational=False)
-            _, defined = await run_sync(partial(_find_exact_places, view, named))
+            joined_names = QuestionNames((joined,), frozenset(), is_relational=False)
+            _, defined = await run_sync(partial(_find_exact_places, view, joined_names))
             question = question.with_joined(joined) if defined else question
         if not question.names:
             return progress
@@ -246,33 +250,33 @@ class WalkStep(TrustedStep):
                 if question.is_bare
                 else ([], [])
             )
-            found, are_known = await run_sync(
+            flow, are_known = await run_sync(
                 partial(find_related_nodes, view, neighbourhoods, search.tenant, question)
             )
-            chosen = _select_answers(found, question) if are_known else None
+            chosen_answers = _select_answers(flow, question) if are_known else None
             leading = await self._find_leading_candidates(*exact, progress)
             related = await find_place_entries(
-                self._services, progress, list_related_places(chosen or found)
+                self._services, progress, list_related_places(chosen_answers or flow)
             )
-            candidates = [*{one.id: one for one in (*leading, *related)}.values()]
+            candidates = [*{candidate.id: candidate for candidate in (*leading, *related)}.values()]
         if not candidates:
             return progress
         request = search.request
         walked = WalkResult(
             # If the request sets a threshold, it applies to these hits too.
             ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
-            paths=tuple(one.path for one in found.nodes if len(one.path) > 1),
-            alone=chosen is not None and request.mode is None and request.min_score is None,
-            leading=tuple(one.id for one in leading),
+            paths=tuple(reached.path for reached in flow.nodes if len(reached.path) > 1),
+            alone=chosen_answers is not None and request.mode is None and request.min_score is None,
+            leading=tuple(candidate.id for candidate in leading),
         )
-        start = list_start_places(found)
-        named = [
+        start = list_start_places(flow)
+        named_candidates = [
             candidate
             for candidate in candidates
             if candidate in leading or not start.isdisjoint(_get_places(candidate))
         ]
         # Named candidates count twice; related candidates count as much as search results.
-        rankings = [Ranking("walk", candidates), Ranking("walk", named)]
+        rankings = [Ranking("walk", candidates), Ranking("walk", named_candidates)]
         return replace(progress, walk=walked, rankings=[*progress.rankings, *rankings])
 
     async def _find_leading_candidates(
@@ -284,10 +288,10 @@ class WalkStep(TrustedStep):
         """
         at_places = await find_place_entries(self._services, progress, places)
         joined = [definition for definition in definitions if not _has_passage(definition)]
-        named = await self._find_named_passages(joined, progress) if joined else []
-        if not named and len(at_places) <= len(places):
+        named_candidates = await self._find_named_passages(joined, progress) if joined else []
+        if not named_candidates and len(at_places) <= len(places):
             return at_places
-        candidates = {one.id: one for one in (*at_places, *named)}
+        candidates = {candidate.id: candidate for candidate in (*at_places, *named_candidates)}
         entries = await self._services.searcher.entries(
             progress.serving.index_name,
             progress.owner,
@@ -316,7 +320,7 @@ class WalkStep(TrustedStep):
         requests = [
             RankingRequest(
                 word,
-                _MOST_PASSAGES_OF_NAME,
+                _MAX_NAME_PASSAGES,
                 replace(filters, documents=tuple(sorted(documents))),
                 symbols=True,
             )
@@ -326,7 +330,7 @@ class WalkStep(TrustedStep):
             return []
         index, owner = progress.serving.index_name, progress.owner
         rankings = await self._services.searcher.rankings(index, owner, requests)
-        return [one for ranking in rankings for one in ranking]
+        return [candidate for ranking in rankings for candidate in ranking]
 
 
 def _get_places(candidate: Candidate) -> tuple[Place, Place]:
@@ -349,13 +353,13 @@ def find_related_nodes(
 ) -> tuple[Flow, bool]:
     """Return the nodes related to the names in a question, and whether all names are known."""
     by_name = [_find_nodes(view, tenant, name) for name in question.names]
-    nodes = {key: node for named in by_name for key, node in named.items()}
-    start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
+    nodes = {key: node for named_nodes in by_name for key, node in named_nodes.items()}
+    start_nodes = dict(islice(nodes.items(), _MAX_SEEDS))
     seeds = dict.fromkeys(start_nodes, 1.0)
-    found = flow_from_names(
+    flow = flow_from_names(
         view, neighbourhoods, seeds, start_nodes, depth=USUAL_STEPS, wanted=question.wanted_types
     )
-    return found, all(by_name)
+    return flow, all(by_name)
 
 
 def _find_exact_places(
@@ -369,30 +373,42 @@ def _find_exact_places(
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
     for name in question.names:
-        defined = [one for one in view.find_by_suffix(name) if one.role != "key"]
+        defined = [
+            definition for definition in view.find_by_suffix(name) if definition.role != "key"
+        ]
         if not defined and "/" in name:
-            defined = [one for one in view.find_by_name(name) if one.role in _ROUTES]
+            defined = [
+                definition
+                for definition in view.find_by_name(name)
+                if definition.role in _ROUTE_ROLES
+            ]
         defined.sort(key=partial(_get_distance_key, name))
-        own = [one for one in defined if _has_passage(one)]
+        own = [definition for definition in defined if _has_passage(definition)]
         definitions += own or defined
-        places |= dict.fromkeys(filter(None, (get_place_of_node(build_node(one)) for one in own)))
+        places |= dict.fromkeys(
+            filter(None, (get_place_of_node(build_node(definition)) for definition in own))
+        )
         if "." in name or "/" in name or not defined:
             files = sorted(
-                view.find_files_by_suffix(name), key=lambda one: is_test(parse_path(one.uri))
+                view.find_files_by_suffix(name),
+                key=lambda document: is_test(parse_path(document.uri)),
             )
             places |= {Place(file.document_id): None for file in files}
-    return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
+    return [*places][:_MAX_LEADING_PLACES], definitions[:_MAX_LEADING_PLACES]
 
 
 def _has_passage(found_symbol: FoundSymbol) -> bool:
-    return found_symbol.content_hash is not None or found_symbol.role in _DERIVED
+    return found_symbol.content_hash is not None or found_symbol.role in _DERIVED_ROLES
 
 
 def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     """Return a sort key for the definitions that a name may mean, the best match first."""
-    written, defined = split_name(name, folded=False), split_name(found_symbol.name, folded=False)
-    is_derived = found_symbol.role in _DERIVED
-    is_other = defined[-len(written) :] != written
+    written_parts, defined = (
+        split_name(name, folded=False),
+        split_name(found_symbol.name, folded=False),
+    )
+    is_derived = found_symbol.role in _DERIVED_ROLES
+    is_other = defined[-len(written_parts) :] != written_parts
     return (
         is_other,
         is_test(parse_path(found_symbol.uri)),
@@ -404,15 +420,17 @@ def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool,
 
 def _find_nodes(view: RelationView, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     """Return the nodes with a name; for the name of a file, the definitions in the file."""
-    found = view.find_by_name(name)
-    if not found and "/" in name:
+    definitions = view.find_by_name(name)
+    if not definitions and "/" in name:
         uris = [name, *(build_uri(source.name, name.lstrip("/")) for source in tenant.sources)]
-        found = view.list_definitions(uris)
-    found = found or view.find_by_suffix(name)
-    return {(one.source, one.name): build_node(one) for one in found}
+        definitions = view.list_definitions(uris)
+    definitions = definitions or view.find_by_suffix(name)
+    return {
+        (definition.source, definition.name): build_node(definition) for definition in definitions
+    }
 
 
-def _select_answers(found: Flow, question: QuestionNames) -> Flow | None:
+def _select_answers(flow: Flow, question: QuestionNames) -> Flow | None:
     """Return the part of a walk that answers a question about relations; None if there is none.
 
     Kept are nodes that are relevant enough and have a source type that the question asks for. A
@@ -420,14 +438,18 @@ def _select_answers(found: Flow, question: QuestionNames) -> Flow | None:
     answer.
     """
     if not question.is_relational or not question.wanted_types:
-        return found if question.is_relational else None
-    kept = tuple(
-        one
-        for one in found.nodes
-        if len(one.path) == 1
+        return flow if question.is_relational else None
+    kept_nodes = tuple(
+        reached
+        for reached in flow.nodes
+        if len(reached.path) == 1
         or (
-            one.node.source_type in question.wanted_types
-            and (len(one.path) == _DIRECT_PATH_LENGTH or one.score >= _MIN_INDIRECT_SCORE)
+            reached.node.source_type in question.wanted_types
+            and (len(reached.path) == _DIRECT_PATH_LENGTH or reached.score >= _MIN_INDIRECT_SCORE)
         )
     )
-    return replace(found, nodes=kept) if any(len(one.path) > 1 for one in kept) else None
+    return (
+        replace(flow, nodes=kept_nodes)
+        if any(len(reached.path) > 1 for reached in kept_nodes)
+        else None
+    )

@@ -26,7 +26,7 @@ AttributeValue: TypeAlias = "bool | str | None"
 
 GENERATED, VENDORED = "linguist-generated", "linguist-vendored"
 DOCUMENTATION, DETECTABLE = "linguist-documentation", "linguist-detectable"
-_READ: Final = frozenset(
+_READ_ATTRIBUTES: Final = frozenset(
     (
         *(GENERATED, VENDORED, DOCUMENTATION, DETECTABLE),
         *("binary", "text", "eol", "crlf", "filter", "ident", "working-tree-encoding"),
@@ -80,7 +80,7 @@ class Attributes:
             return {}
         folder, name = split_path(path)
         values: dict[str, AttributeValue] = {}
-        for attribute in _READ:
+        for attribute in _READ_ATTRIBUTES:
             for file in files:
                 is_specified, value = file.find(attribute, folder, name)
                 if is_specified:
@@ -118,8 +118,8 @@ class Attributes:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
             return above
-        kept = 1 if self._info is not None else 0
-        return (*above[:kept], own, *above[kept:])
+        kept_count = 1 if self._info is not None else 0
+        return (*above[:kept_count], own, *above[kept_count:])
 
     def _parse(self, content: bytes | None, folder: str, base: int, where: str) -> _File | None:
         if not content:
@@ -142,7 +142,7 @@ class Attributes:
                 continue
             rule = parse_rule(pattern)
             for name, value in self._parse_states(states).items():
-                if rule is not None and name in _READ:
+                if rule is not None and name in _READ_ATTRIBUTES:
                     rules_by_name.setdefault(name, []).append((rule, value))
         return _compile_rules(rules_by_name, base, where) if rules_by_name else None
 

@@ -100,7 +100,7 @@ def locate_repository(root: Path) -> RepositoryFolders:
     """
     mode = _find_mode(root / GIT)
     if mode is not None and stat.S_ISDIR(mode):
-        return _require_parts(root, root / GIT, bare=False)
+        return _require_parts(root, root / GIT, is_bare=False)
     if mode is not None and stat.S_ISREG(mode):
         return _follow_pointer(root)
     if mode is not None:
@@ -110,7 +110,7 @@ def locate_repository(root: Path) -> RepositoryFolders:
             f"the root {str(root)!r} does not exist",
             hint="create the folder, or mount the volume that contains it",
         )
-    return _require_parts(root, root, bare=True)
+    return _require_parts(root, root, is_bare=True)
 
 
 def open_below(folder: Path, names: Sequence[str]) -> BinaryIO | None:
@@ -159,14 +159,14 @@ def read_configuration(common: Path) -> dict[str, str]:
     return parse_configuration(read_small(common, ["config"], _MAX_CONFIG_BYTES) or b"")
 
 
-def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
+def _require_parts(root: Path, own: Path, *, is_bare: bool) -> RepositoryFolders:
     """Return the folders of a repository that has HEAD and the objects in the folder `own`."""
     missing = [n for n in ("HEAD", "objects") if _find_mode(own / n) is None]
     if missing:
         raise ListingFailed(
             f"{str(root)!r} is not a Git repository: {missing[0]} is missing", hint=_HINT
         )
-    return RepositoryFolders(root, own, own, bare)
+    return RepositoryFolders(root, own, own, is_bare)
 
 
 def _follow_pointer(root: Path) -> RepositoryFolders:
@@ -180,15 +180,15 @@ def _follow_pointer(root: Path) -> RepositoryFolders:
         common = _resolve_pointer(own, pointer)
         if own.parent != common / "worktrees":
             raise _build_pointer_error(root, own)
-    if not own.is_relative_to(root) and not _points_back(root, own, linked=pointer is not None):
+    if not own.is_relative_to(root) and not _points_back(root, own, is_linked=pointer is not None):
         raise _build_pointer_error(root, own)
-    whole = _require_parts(root, common, bare=False)
+    whole = _require_parts(root, common, is_bare=False)
     return RepositoryFolders(root, own, whole.common, bare=False)
 
 
-def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
+def _points_back(root: Path, own: Path, *, is_linked: bool) -> bool:
     """Return whether a repository outside of the root names the root as its worktree."""
-    if linked:  # The file `gitdir` of a linked worktree names the root.
+    if is_linked:  # The file `gitdir` of a linked worktree names the root.
         back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
         return back is not None and _resolve_pointer(own, back) == root / GIT
     worktree = read_configuration(own).get("core.worktree")

@@ -10,7 +10,7 @@ from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN, find_me
 
 _RUBY, _SHELL, _PYTHON, _PHP = "text/x-ruby", "text/x-shell", "text/x-python", "text/x-php"
 _INI = "text/x-ini"
-_BY_NAME: Final[Mapping[str, str]] = {
+_TYPES_BY_NAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("podfile", "gemfile", "rakefile", "fastfile", "brewfile", "guardfile"), _RUBY),
     **dict.fromkeys(("dockerfile", "containerfile", "makefile", "gnumakefile", "justfile"), PLAIN),
     **dict.fromkeys(("procfile", "cartfile", "license", "licence", "copying", "notice"), PLAIN),
@@ -23,7 +23,7 @@ _BY_NAME: Final[Mapping[str, str]] = {
     "sconstruct": _PYTHON,
     "wscript": _PYTHON,
 }
-_BY_SUFFIX: Final[Mapping[str, str]] = {
+_TYPES_BY_SUFFIX: Final[Mapping[str, str]] = {
     "mdc": MARKDOWN,
     "podspec": _RUBY,
     "gemspec": _RUBY,
@@ -50,8 +50,8 @@ def find_repository_type(path: str) -> str | None:
     if media_type is not None:
         return media_type
     name = path.rpartition("/")[2].lower()
-    if (named := _BY_NAME.get(name)) is not None:
+    if (named := _TYPES_BY_NAME.get(name)) is not None:
         return named
     if _SCRIPT.search(path) is not None:
         return PLAIN
-    return _BY_SUFFIX.get(name.rpartition(".")[2] if "." in name else "")
+    return _TYPES_BY_SUFFIX.get(name.rpartition(".")[2] if "." in name else "")

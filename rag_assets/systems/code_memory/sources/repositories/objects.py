@@ -225,8 +225,8 @@ class Objects:
         def read_header() -> tuple[ObjectKind | None, int]:
             if oid in self._loose.ids:
                 return self._loose.read_header(oid)
-            found, size = self._open_packs().read_header(oid)
-            return _KINDS.get(int(found)), int(size)
+            kind_number, size = self._open_packs().read_header(oid)
+            return _KINDS.get(int(kind_number)), int(size)
 
         return self._read_with_retry(oid, kind, read_header)
 
@@ -267,7 +267,7 @@ def _read_header_line(content: bytes, name: bytes) -> str:
 REGULAR: Final = frozenset({0o100644, 0o100755, 0o100664})
 LINK: Final = 0o120000
 SUBMODULE: Final = 0o160000
-_FOLDER: Final = 0o040000
+_FOLDER_MODE: Final = 0o040000
 MAX_PATH_BYTES = 4_096
 _MAX_FILES = 2_000_000
 _MAX_NAME_BYTES = 512 << 20
@@ -300,7 +300,7 @@ def list_files(objects: Objects, tree: str) -> dict[str, TreeFile]:
             path = folder + name
             if len(path) > MAX_PATH_BYTES:
                 continue
-            if mode == _FOLDER:
+            if mode == _FOLDER_MODE:
                 waiting.append((path + b"/", entry))
             else:
                 files[path.decode("utf-8", "surrogateescape")] = TreeFile(mode, entry)
@@ -324,7 +324,7 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
         else:
             trees[oid] = [*filter(_is_usable, _parse_entries(objects.read(oid, "tree"), oid))]
             entries += len(trees[oid])
-            below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
+            below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER_MODE}
             if any(entry in trees and entry not in sizes for entry in below):
                 raise _build_damaged_tree_error(oid)
             waiting += [entry for entry in below if entry not in sizes]
@@ -345,10 +345,14 @@ def _build_damaged_tree_error(tree: str) -> ListingFailed:
 
 
 def _count_paths(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of paths below a tree and their total length, given those of subtrees."""
+    """Return the number and the total length of the paths below a tree.
+
+    Args:
+        sizes: the result for each subtree, by its id.
+    """
     paths = name_bytes = 0
     for mode, name, oid in entries:
-        below, bytes_below = sizes[oid] if mode == _FOLDER else (0, 0)
+        below, bytes_below = sizes[oid] if mode == _FOLDER_MODE else (0, 0)
         paths += 1 + below
         name_bytes += (len(name) + 1) * (1 + below) + bytes_below
     return paths, name_bytes
@@ -362,13 +366,13 @@ def _is_usable(entry: _Entry) -> bool:
 
 def find_file(objects: Objects, tree: str, path: str) -> TreeFile | None:
     """Return one file of a tree, reading only the trees on its path; None if it is missing."""
-    entry: TreeFile | None = TreeFile(_FOLDER, tree)
+    entry: TreeFile | None = TreeFile(_FOLDER_MODE, tree)
     for part in path.encode("utf-8", "surrogateescape").split(b"/"):
-        if entry is None or entry.mode != _FOLDER:
+        if entry is None or entry.mode != _FOLDER_MODE:
             return None
         entries = _parse_entries(objects.read(entry.oid, "tree"), entry.oid)
         entry = next((TreeFile(mode, oid) for mode, name, oid in entries if name == part), None)
-    return None if entry is None or entry.mode == _FOLDER else entry
+    return None if entry is None or entry.mode == _FOLDER_MODE else entry
 
 
 def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:

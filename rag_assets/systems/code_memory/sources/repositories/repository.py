@@ -78,7 +78,9 @@ class Refs:
         oid = objects.expand_id(name) if _ABBREVIATED.fullmatch(name) else None
         if oid is not None:
             return objects.resolve_commit(oid)
-        raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._suggest_names(name))
+        raise ListingFailed(
+            f"there is no branch, tag or commit {name!r}", hint=self._suggest_names(name)
+        )
 
     def list_names(self) -> list[str]:
         """Return the short names of all branches and tags, sorted."""

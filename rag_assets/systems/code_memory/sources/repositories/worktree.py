@@ -34,10 +34,10 @@ from rag_assets.systems.code_memory.sources.repositories.objects import (
 )
 
 _MAX_BYTES = 512 << 20
-_FACTS: Final = struct.Struct(">10I20sH")
+_ENTRY_STRUCT: Final = struct.Struct(">10I20sH")
 _EXTENDED, _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x4000, 0x2000
-_FOLDER: Final = 0o040000
-_WORD = 0xFFFFFFFF
+_FOLDER_MODE: Final = 0o040000
+_WORD_MASK = 0xFFFFFFFF
 _HINT = "delete the file `index` in that folder, then run `git reset` in the worktree"
 
 
@@ -61,19 +61,19 @@ class IndexEntry:
     inode: int
     size: int
 
-    def is_unchanged(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
+    def is_unchanged(self, file_stat: os.stat_result, written_at: tuple[int, int]) -> bool:
         """Return whether a file with this metadata is unchanged since git last looked at it.
 
-        A file that is as new as the index, which was written at `written`, may have changed
+        A file that is as new as the index, which was written at `written_at`, may have changed
         unnoticed.
         """
         return (
             self.settled
-            and self.mtime == _split_time(facts.st_mtime_ns)
-            and self.ctime == _split_time(facts.st_ctime_ns)
-            and self.inode == facts.st_ino & _WORD
-            and self.size == facts.st_size & _WORD
-            and self.mtime < written
+            and self.mtime == _split_time(file_stat.st_mtime_ns)
+            and self.ctime == _split_time(file_stat.st_ctime_ns)
+            and self.inode == file_stat.st_ino & _WORD_MASK
+            and self.size == file_stat.st_size & _WORD_MASK
+            and self.mtime < written_at
         )
 
 
@@ -103,19 +103,19 @@ def read_index(own: Path) -> GitIndex | None:
     try:
         # Take the time before reading: if the file is replaced now, fewer entries count as
         # unchanged.
-        written = _split_time((own / "index").lstat().st_mtime_ns)
+        written_at = _split_time((own / "index").lstat().st_mtime_ns)
     except FileNotFoundError:
         return None
     content = read_small(own, ["index"], _MAX_BYTES)
     if content is None:
         return None
     try:
-        return _parse_index(content, written)
+        return _parse_index(content, written_at)
     except (struct.error, IndexError, ValueError) as error:
         raise ListingFailed(f"the git index in {str(own)!r} is damaged", hint=_HINT) from error
 
 
-def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
+def _parse_index(content: bytes, written_at: tuple[int, int]) -> GitIndex | None:
     signature, version, count = struct.unpack_from(">4sII", content)
     if signature != b"DIRC" or version not in (2, 3, 4):
         raise ValueError
@@ -123,10 +123,10 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
     entries: dict[str, IndexEntry] = {}
     skipped = []
     for _ in range(count):
-        facts = _FACTS.unpack_from(content, at)
-        flags = facts[-1]
+        fields = _ENTRY_STRUCT.unpack_from(content, at)
+        flags = fields[-1]
         more = 0
-        end = at + _FACTS.size
+        end = at + _ENTRY_STRUCT.size
         if flags & _EXTENDED:
             (more,) = struct.unpack_from(">H", content, end)
             end += 2
@@ -140,20 +140,20 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
             path = content[end:stop]
             at += (stop - at + 8) // 8 * 8
         name = path.decode("utf-8", "surrogateescape")
-        if facts[6] == _FOLDER:
+        if fields[6] == _FOLDER_MODE:
             skipped.append(name)
         else:
             entries[name] = IndexEntry(
-                mode=facts[6],
-                oid=facts[10].hex(),
+                mode=fields[6],
+                oid=fields[10].hex(),
                 skipped=bool(more & _SKIP_WORKTREE),
                 settled=not flags & 0x3000 and not more & _INTENT_TO_ADD,
-                mtime=(facts[2], facts[3]),
-                ctime=(facts[0], facts[1]),
-                inode=facts[5],
-                size=facts[9],
+                mtime=(fields[2], fields[3]),
+                ctime=(fields[0], fields[1]),
+                inode=fields[5],
+                size=fields[9],
             )
-    return None if _is_split(content, at) else GitIndex(entries, written, tuple(skipped))
+    return None if _is_split(content, at) else GitIndex(entries, written_at, tuple(skipped))
 
 
 def _is_split(content: bytes, at: int) -> bool:
@@ -179,10 +179,10 @@ def _read_number(content: bytes, at: int) -> tuple[int, int]:
 
 def _split_time(nanoseconds: int) -> tuple[int, int]:
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return seconds & _WORD, rest
+    return seconds & _WORD_MASK, rest
 
 
-_NEW = 0o100644
+_NEW_FILE_MODE = 0o100644
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +191,14 @@ class WorktreeFile:
 
     Attributes:
         mode: the file mode, as in a Git tree.
-        facts: its metadata; None for links, submodules, and files that a sparse checkout omits.
+        file_stat: its metadata; None for links, submodules, and files that a sparse checkout omits.
         committed: the file at this path in the commit, if any.
         tracked: its entry in the index of git, if it is tracked.
     """
 
     path: str
     mode: int
-    facts: os.stat_result | None
+    file_stat: os.stat_result | None
     committed: TreeFile | None
     tracked: IndexEntry | None
 
@@ -244,8 +244,10 @@ class StoredContents:
 
         attributes = self.attributes.get(path)
         converted = convert_content(content, attributes, self._autocrlf, read_blob)
-        same = oid is not None and converted != content and compute_blob_id(converted) == oid
-        return StoredContent(converted, oid if same else None, is_certain=False)
+        is_same_blob = (
+            oid is not None and converted != content and compute_blob_id(converted) == oid
+        )
+        return StoredContent(converted, oid if is_same_blob else None, is_certain=False)
 
 
 class Worktree:
@@ -272,32 +274,34 @@ class Worktree:
 
     def read(self, file: WorktreeFile, max_bytes: int) -> StoredContent | None:
         """Return a file's content; None if it has changed since the listing, or is too large."""
-        committed, facts = file.committed, file.facts
+        committed, file_stat = file.committed, file.file_stat
         if committed is not None and self._is_clean(file):
             content = self._objects.read(committed.oid, "blob")
             return StoredContent(content, committed.oid, is_certain=True)
-        if facts is None:
+        if file_stat is None:
             return None
-        found = read_unchanged(self._root, file.path, facts, max_bytes)
-        return None if found is None else self._stored.convert(file.path, found, committed)
+        raw_content = read_unchanged(self._root, file.path, file_stat, max_bytes)
+        return (
+            None if raw_content is None else self._stored.convert(file.path, raw_content, committed)
+        )
 
     def get_size(self, file: WorktreeFile) -> int:
         """Return the size in bytes of a file's content, without reading the file."""
         if file.committed is not None and self._is_clean(file):
             return self._objects.read_size(file.committed.oid, "blob")
-        return 0 if file.facts is None else file.facts.st_size
+        return 0 if file.file_stat is None else file.file_stat.st_size
 
     def _is_clean(self, file: WorktreeFile) -> bool:
         committed, tracked = file.committed, file.tracked
         if committed is None or committed.mode not in REGULAR:
             return False
-        if file.facts is None:
+        if file.file_stat is None:
             return True  # The file is left out of the worktree on purpose.
         return (
             tracked is not None
             and self._index is not None
             and tracked.oid == committed.oid
-            and tracked.is_unchanged(file.facts, self._index.written)
+            and tracked.is_unchanged(file.file_stat, self._index.written)
         )
 
     def _list(
@@ -305,26 +309,26 @@ class Worktree:
     ) -> Iterator[tuple[str, WorktreeFile]]:
         index = self._index
         tracked: Mapping[str, TreeFile | IndexEntry] = committed if index is None else index.entries
-        facts_by_path = dict(walk_root(folders.root, _build_selection(folders), self.folders))
-        facts_by_path.update(
-            _iter_file_metadata(folders.root, tracked.keys() - facts_by_path.keys())
+        stats_by_path = dict(walk_root(folders.root, _build_selection(folders), self.folders))
+        stats_by_path.update(
+            _iter_file_metadata(folders.root, tracked.keys() - stats_by_path.keys())
         )
-        paths = {*facts_by_path, *tracked}
+        paths = {*stats_by_path, *tracked}
         if index is not None and index.skipped_folders:
             paths.update(path for path in committed if index.is_skipped(path))
         for path in sorted(paths):
             entry = None if index is None else index.entries.get(path)
             tracked_file = tracked.get(path)
-            facts = facts_by_path.get(path)
-            mode = _NEW if tracked_file is None else tracked_file.mode
-            if facts is None and mode in REGULAR and not (index and index.is_skipped(path)):
+            file_stat = stats_by_path.get(path)
+            mode = _NEW_FILE_MODE if tracked_file is None else tracked_file.mode
+            if file_stat is None and mode in REGULAR and not (index and index.is_skipped(path)):
                 continue  # The file was deleted.
-            if facts is not None and mode not in REGULAR:
+            if file_stat is not None and mode not in REGULAR:
                 if mode == LINK and not self._stored.links:
-                    facts = None  # A link that is stored as a file, on a system without links.
+                    file_stat = None  # A link that is stored as a file, on a system without links.
                 else:
-                    mode = _NEW
-            yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
+                    mode = _NEW_FILE_MODE
+            yield path, WorktreeFile(path, mode, file_stat, committed.get(path), entry)
 
 
 def read_info_attributes(folders: RepositoryFolders) -> bytes | None:
@@ -333,13 +337,13 @@ def read_info_attributes(folders: RepositoryFolders) -> bytes | None:
 
 
 def read_unchanged(
-    root: Path, path: str, facts: os.stat_result | None, max_bytes: int
+    root: Path, path: str, file_stat: os.stat_result | None, max_bytes: int
 ) -> bytes | None:
     """Return a file's content; None if it is gone, has changed since listing, or is too large.
 
     Args:
         root: the top folder of the worktree, absolute and resolved.
-        facts: the metadata as listed; None to accept any state of the file.
+        file_stat: the metadata as listed; None to accept any state of the file.
     """
     try:
         file = open_below(root, path.split("/"))
@@ -352,7 +356,7 @@ def read_unchanged(
         return None  # It was deleted, or a link has replaced it or a folder above it.
     if file is None:
         return None
-    identity = None if facts is None else get_file_identity(facts)
+    identity = None if file_stat is None else get_file_identity(file_stat)
     with file:
         if identity not in {None, get_file_identity(os.fstat(file.fileno()))}:
             return None
@@ -362,9 +366,9 @@ def read_unchanged(
     return content if len(content) <= max_bytes else None
 
 
-def get_file_identity(facts: os.stat_result) -> tuple[int, int, int, int]:
+def get_file_identity(file_stat: os.stat_result) -> tuple[int, int, int, int]:
     """Return metadata that identify the version of a file: any change alters one of them."""
-    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
+    return file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns, file_stat.st_ino
 
 
 def _build_selection(folders: RepositoryFolders) -> Selection:
@@ -398,8 +402,8 @@ def _iter_file_metadata(root: Path, paths: Iterable[str]) -> Iterator[tuple[str,
         try:
             for name in names:
                 with suppress(OSError):
-                    facts = os.stat(name, dir_fd=opened, follow_symlinks=False)
-                    if stat.S_ISREG(facts.st_mode):
-                        yield f"{folder}/{name}" if folder else name, facts
+                    file_stat = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                    if stat.S_ISREG(file_stat.st_mode):
+                        yield f"{folder}/{name}" if folder else name, file_stat
         finally:
             os.close(opened)

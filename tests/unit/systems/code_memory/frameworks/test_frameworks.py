@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.derived.documents import (
 from rag_assets.systems.code_memory.derived.model import Derivation
 from rag_assets.systems.code_memory.frameworks.definitions import load_built_in_frameworks
 from rag_assets.systems.code_memory.frameworks.facts import list_framework_facts
-from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES
+from rag_assets.systems.code_memory.frameworks.routers import MAX_PREFIXES
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import build_relations
@@ -250,7 +250,7 @@ def test_repository_whose_routers_all_mount_each_other_takes_bounded_time() -> N
     started = process_time()
     derivation = derive({**routers, **functions, "src/deep.js": deep})
     assert process_time() - started < HOSTILE_SECONDS
-    assert len(derivation.documents) <= 2 * count * MOST_PREFIXES
+    assert len(derivation.documents) <= 2 * count * MAX_PREFIXES
     assert "src/deep.js" in {why.path for why in derivation.unresolved}
 
 

@@ -258,7 +258,7 @@ def test_repeated_text_takes_linear_time(language: str, unit: str) -> None:
 
 
 def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.systems.code_memory.languages.tags._SECONDS", 0.05)
+    monkeypatch.setattr("rag_assets.systems.code_memory.languages.tags._MAX_QUERY_SECONDS", 0.05)
     started = process_time()
     tags = read_tags("f(a, b, c);\n" * 40_000, load_tag_languages()["clojure"])
     get_syntax_tree.cache_clear()

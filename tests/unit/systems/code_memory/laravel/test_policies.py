@@ -9,7 +9,11 @@ import pytest
 from rag_assets.systems.code_memory.derived.laravel import derive
 from rag_assets.systems.code_memory.laravel.policies import resolve_middleware
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, build_relations
+from rag_assets.systems.code_memory.relations.relations import (
+    EDGE_NAMES,
+    UNNAMED_KINDS,
+    build_relations,
+)
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ASKS,
@@ -94,8 +98,8 @@ def test_what_is_not_known_asks_nobody() -> None:
 
 
 def test_it_is_told_where_there_is_such_a_policy() -> None:
-    assert ASKS in UNNAMED
-    assert NAMED[ASKS, "policy"] == "authorizes"
+    assert ASKS in UNNAMED_KINDS
+    assert EDGE_NAMES[ASKS, "policy"] == "authorizes"
 
 
 ROUTED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.retrieval.question_subject import (
-    MOST_NAMES,
+    MAX_NAMES,
     find_question_kinds,
     find_question_names,
     join_words,
@@ -139,7 +139,7 @@ def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
     )
     assert asked.names == ("a.b", "C", "table:invoices", "FooBar")
     many = " ".join(f"NameOf{number}" for number in range(100))
-    assert len(find_question_names(many).names) == MOST_NAMES
+    assert len(find_question_names(many).names) == MAX_NAMES
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
     ids=["slashes", "capitals", "dots", "quotes", "humps", "underscores"],
 )
 def test_long_questions_take_no_longer_than_their_length(query: str) -> None:
-    assert len(find_question_names(query).names) <= MOST_NAMES
+    assert len(find_question_names(query).names) <= MAX_NAMES
 
 
 def test_no_name_has_a_zero_byte_which_no_database_takes() -> None:

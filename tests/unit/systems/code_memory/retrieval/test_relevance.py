@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundEdges,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import (
@@ -45,7 +45,7 @@ class FakeRelations:
     def find_documents(self, _: Sequence[str]) -> list[Any]:
         return []
 
-    def find_names(self, *_: Any) -> dict[str, NamesCalled]:
+    def find_names(self, *_: Any) -> dict[str, NamesByRepository]:
         return {}
 
     @staticmethod
@@ -279,7 +279,7 @@ def test_what_everything_names_leaves_room_for_the_others() -> None:
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.relevance._MOST_NEIGHBOURS", 3)
+    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.relevance._MAX_NEIGHBOURS", 3)
     fake, kept = CountingRelations(*CHAIN), Neighbourhoods()
     first = read_neighbourhoods(fake, kept, "B")
     read_neighbourhoods(fake, kept, "M")

@@ -22,7 +22,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundNameUses,
     FoundSymbol,
-    NamesCalled,
+    NamesByRepository,
     iter_source_spellings,
     iter_target_spellings,
     qualify_definition,
@@ -134,7 +134,7 @@ class Files:
     def defined(self) -> set[str]:
         return set().union(*self.names.values())
 
-    def called(self, shorts: Collection[str]) -> dict[str, NamesCalled]:
+    def called(self, shorts: Collection[str]) -> dict[str, NamesByRepository]:
         return {short: {REPOSITORY: self.names[short]} for short in shorts if short in self.names}
 
     @property

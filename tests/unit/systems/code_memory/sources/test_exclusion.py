@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.sources import repositories
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import (
     _MARK,
-    _WORDS,
+    _MARK_TEXTS,
     Exclusion,
     ExclusionRule,
     find_superfluous_translations,
@@ -203,7 +203,7 @@ def test_hostile_names_and_lines_take_linear_time() -> None:
 
 @given(st.from_regex(_MARK))
 def test_each_mark_of_generated_files_has_a_word_that_is_looked_for_first(mark: str) -> None:
-    assert any(word in mark.encode().lower() for word in _WORDS)
+    assert any(word in mark.encode().lower() for word in _MARK_TEXTS)
 
 
 @pytest.mark.parametrize(

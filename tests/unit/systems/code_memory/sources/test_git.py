@@ -90,7 +90,7 @@ def test_an_unknown_ref_is_told_with_names_that_are_alike(made: MadeRepository) 
     for name in ("feature/login", "feature/logout"):
         made.git.branches.local.create(name, made.git[made.git.head.target])
     error = failure(made.source("feature/logn"))
-    assert error.message == "source code: no branch, tag or commit 'feature/logn'"
+    assert error.message == "source code: there is no branch, tag or commit 'feature/logn'"
     assert "feature/login" in str(error.hint)
     assert "main" in str(failure(made.source("a" * 9)).hint)
     for name in ("../../etc/passwd", "a\0b", "HEAD~1", "refs/../config", "0" * 40):

@@ -95,7 +95,7 @@ def test_text_of_index_survives_damage_of_each_byte() -> None:
 
 
 def test_text_of_index_refuses_a_huge_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scip_file, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(scip_file, "MAX_BYTES", 1 << 20)
     with pytest.raises(DocumentTooLarge, match="larger than 1 MiB"):
         render_index(bytes((1 << 20) + 1), "index.scip")
 
@@ -111,7 +111,7 @@ def test_text_of_index_refuses_many_entries(
     monkeypatch: pytest.MonkeyPatch, documents: list[Document]
 ) -> None:
     assert render_index(index_of(documents), "index.scip")
-    monkeypatch.setattr(scip_file, "_MOST_ENTRIES", 40)
+    monkeypatch.setattr(scip_file, "_MAX_ENTRIES", 40)
     with pytest.raises(DocumentTooLarge, match="more than 40 files and occurrences"):
         render_index(index_of(documents), "index.scip")
 
