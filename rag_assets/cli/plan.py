@@ -96,10 +96,10 @@ def _format_cpu_time(work: Preview) -> str:
     return f"about {duration(seconds)} of a core for embedding, {text_ms:,.0f} ms per text"
 
 
-def _format_duration(estimate: Estimate, *, batch: bool) -> str:
+def _format_duration(estimate: Estimate, *, is_batch: bool) -> str:
     if estimate.seconds is None:
         return f"unknown until a sync has measured: {', '.join(estimate.rates_lacking)}"
-    return f"about {duration(estimate.seconds)}{', and up to a day for the batch' if batch else ''}"
+    return f"about {duration(estimate.seconds)}{', and up to a day for the batch' if is_batch else ''}"
 
 
 def _format_disk(estimate: Estimate) -> str:
