@@ -45,12 +45,12 @@ def _decode(whole: Decoded) -> Decoded:
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     at = 0
-    for found in _ENCODED.finditer(whole.text):
-        start, end = found.span()
+    for match in _ENCODED.finditer(whole.text):
+        start, end = match.span()
         parts.append(whole.text[at:start])
         places += whole.places[at:start]
         # Each byte that is not valid UTF-8 becomes a lone surrogate.
-        read = bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
+        read = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogateescape")
         for character in read:
             width = _TRIPLE * len(character.encode("utf-8", "surrogateescape"))
             places.append((whole.places[start][0], whole.places[start + width - 1][1]))

@@ -177,10 +177,10 @@ def find_chat_markup(folded: str) -> Iterator[int]:
     Each position lies inside the markup, because tokenizers recognize markup anywhere, even after a
     backslash.
     """
-    for found in _TOKEN.finditer(folded):
-        yield found.start() + 1
-    for found in _LABEL.finditer(folded):
-        yield found.end() - 1
+    for match in _TOKEN.finditer(folded):
+        yield match.start() + 1
+    for match in _LABEL.finditer(folded):
+        yield match.end() - 1
 
 
 def _build_lookalike_pattern(word: str) -> str:
@@ -251,18 +251,18 @@ def format_source(text: str) -> str:
     """Format a document's name for the line above its passage; no name can end this line."""
     line = " ".join(text.split())
     shape = fold_text(line)
-    ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))
+    ends = (match.start() for match in _END_OF_SOURCE.finditer(shape))
     return escape_places(line, [*_find_imitations(shape), *find_chat_markup(shape), *ends])
 
 
 def _find_imitations(shape: str) -> Iterator[int]:
     """Yield the positions of imitated markers in a folded text."""
-    for found in _ANYWHERE.finditer(shape):
-        yield found.start()
-    for found in _compile_marker_lines().finditer(shape):
-        at = found["signs"].find("#" if found["heading"] else "-")
+    for match in _ANYWHERE.finditer(shape):
+        yield match.start()
+    for match in _compile_marker_lines().finditer(shape):
+        at = match["signs"].find("#" if match["heading"] else "-")
         if at >= 0:
-            yield found.start() + at
+            yield match.start() + at
     for line in _LINE.finditer(shape):
         yield from _find_file_announcement(line)
 

@@ -201,9 +201,9 @@ def _is_host(text: str) -> bool:
 
 def _find_hosts(folded: str) -> Iterator[str]:
     for pattern in (_IPV4, _IPV6):
-        for found in pattern.finditer(folded):
+        for match in pattern.finditer(folded):
             try:
-                yield ip_address(found[0]).compressed
+                yield ip_address(match[0]).compressed
             except ValueError:
                 # 999.1.1.1 is not an IP address, and 12:30:45 is a time.
                 continue
@@ -211,11 +211,11 @@ def _find_hosts(folded: str) -> Iterator[str]:
 
 def _iter_phone_and_card_numbers(folded: str) -> Iterator[str]:
     plain = _IPV4.sub(_replace_with_line_feeds, _DATE.sub(_replace_with_line_feeds, folded))
-    for found in _GROUPS.finditer(plain):
-        written = found[0]
+    for match in _GROUPS.finditer(plain):
+        written = match[0]
         digits = _SEPARATORS.sub("", written)
         if _is_card(digits) or (
-            len(digits) in _PHONE and _is_phone(plain, found.start(), written, digits)
+            len(digits) in _PHONE and _is_phone(plain, match.start(), written, digits)
         ):
             yield digits
 
@@ -239,8 +239,8 @@ def _is_card(digits: str) -> bool:
     return sum(n - 9 if n > 9 else n for n in doubled) % 10 == 0  # noqa: PLR2004
 
 
-def _replace_with_line_feeds(found: re.Match[str]) -> str:
-    return "\n" * len(found[0])
+def _replace_with_line_feeds(match: re.Match[str]) -> str:
+    return "\n" * len(match[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,8 @@ def _blank_link(word: re.Match[str]) -> str:
     )
 
 
-def _replace_with_spaces(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+def _replace_with_spaces(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def list_cited_numbers(text: str) -> tuple[int, ...]:

@@ -68,11 +68,11 @@ def _find_in_addresses(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretS
 
 def _find_in_address(text: str, at: int) -> SecretSpan | None:
     limit = at + _ADDRESS_REACH
-    found = _CREDENTIALS.match(text, at, limit) or _SPACED.match(text, at, limit)
-    if found is not None:
-        start, end = found.span("password")
+    match = _CREDENTIALS.match(text, at, limit) or _SPACED.match(text, at, limit)
+    if match is not None:
+        start, end = match.span("password")
         following = text.find("://", start, end)
-        if following < 0 and _is_password(found["password"]):
+        if following < 0 and _is_password(match["password"]):
             return SecretSpan(start, end, "uri-password")
         return None
     user = _PLAIN_USER.match(text, at, limit)
@@ -89,17 +89,17 @@ def _is_password(value: str) -> bool:
     return not is_placeholder(value) and not value.isspace()
 
 
-def _accept_in_header(found: re.Match[str]) -> SecretSpan | None:
+def _accept_in_header(match: re.Match[str]) -> SecretSpan | None:
     """Return the value of `Authorization` after its scheme; None for a placeholder."""
-    value = found["value"].rstrip(".*_")
+    value = match["value"].rstrip(".*_")
     if value.lower().startswith("credential=") or _CALL.match(value):
         return None
-    known = (found["scheme"] or "").lower() in _SCHEMES
+    known = (match["scheme"] or "").lower() in _SCHEMES
     if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/.%":
         return None
-    if not (is_key(value, quoted=True) or (known and _is_opaque(found.string, found.end(), value))):
+    if not (is_key(value, quoted=True) or (known and _is_opaque(match.string, match.end(), value))):
         return None
-    start = found.start("value")
+    start = match.start("value")
     return SecretSpan(start, start + len(value), "authorization-header")
 
 
@@ -114,13 +114,13 @@ def _is_opaque(text: str, end: int, value: str) -> bool:
     return ends and is_alphabetic_password(value) and not is_predicate(value)
 
 
-def _accept_after_scheme(found: re.Match[str]) -> SecretSpan | None:
+def _accept_after_scheme(match: re.Match[str]) -> SecretSpan | None:
     """Return a random value after `Bearer` or `Basic`."""
-    value = found["value"].rstrip(".-_")
+    value = match["value"].rstrip(".-_")
     digits = any(map(str.isdigit, value)) or value.endswith("=")
     if len(value) < _TOKEN_LENGTH or not digits or not is_token_body(value.rstrip("=")):
         return None
-    start = found.start("value")
+    start = match.start("value")
     return SecretSpan(start, start + len(value), "bearer-token")
 
 
@@ -159,19 +159,19 @@ def _is_generated(value: str) -> bool:
     )
 
 
-def _accept(found: re.Match[str]) -> SecretSpan | None:
+def _accept(match: re.Match[str]) -> SecretSpan | None:
     """Return the value of a match without punctuation; None if it does not look generated."""
-    start, end = found.span("value")
-    while end > start + 1 and found.string[end - 1] in ".,;:)*_":
+    start, end = match.span("value")
+    while end > start + 1 and match.string[end - 1] in ".,;:)*_":
         end -= 1
-    is_credential = _is_generated(found.string[start:end])
+    is_credential = _is_generated(match.string[start:end])
     return SecretSpan(start, end, "login-secret") if is_credential else None
 
 
 def _find_after_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
-        found = _AS_USER.match(text, anchor.end, anchor.end + _REACH)
-        span = _accept(found) if found is not None else None
+        match = _AS_USER.match(text, anchor.end, anchor.end + _REACH)
+        span = _accept(match) if match is not None else None
         if span is not None:
             yield span
 
@@ -181,23 +181,23 @@ def _find_before_verbs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretS
     for anchor in anchors:
         low = max(0, anchor.start - _REACH)
         begin = max(text.rfind("\n", low, anchor.start) + 1, low)
-        for found in _AS_USER.finditer(text, begin, anchor.start):
-            span = _accept(found)
+        for match in _AS_USER.finditer(text, begin, anchor.start):
+            span = _accept(match)
             if span is not None:
                 yield span
 
 
-def _accept_after_user(found: re.Match[str]) -> SecretSpan | None:
+def _accept_after_user(match: re.Match[str]) -> SecretSpan | None:
     """Return the password X in `jane.doe / X`, if it is one."""
-    start = found.start()
-    is_user = _USER_BEFORE.search(found.string, max(0, start - 132), start)
-    return _accept(found) if is_user else None
+    start = match.start()
+    is_user = _USER_BEFORE.search(match.string, max(0, start - 132), start)
+    return _accept(match) if is_user else None
 
 
-def _accept_wifi_password(found: re.Match[str]) -> SecretSpan | None:
-    if is_placeholder(found["value"]) or found["value"].isalpha():
+def _accept_wifi_password(match: re.Match[str]) -> SecretSpan | None:
+    if is_placeholder(match["value"]) or match["value"].isalpha():
         return None
-    return SecretSpan(*found.span("value"), "wifi-password")
+    return SecretSpan(*match.span("value"), "wifi-password")
 
 
 _MOST_COOKIES = 40
@@ -235,12 +235,12 @@ def _find_cookies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         before = _BEFORE_COOKIES.match(text, anchor.start) if anchor.start >= done else None
         at = before.end() if before is not None else 0
         for _ in range(_MOST_COOKIES if before is not None else 0):
-            found = _COOKIE.match(text, at)
-            if found is None:
+            match = _COOKIE.match(text, at)
+            if match is None:
                 break
-            done = at = found.end()
-            if _is_session(found["name"], found["value"]):
-                yield SecretSpan(*found.span("value"), "session-cookie")
+            done = at = match.end()
+            if _is_session(match["name"], match["value"]):
+                yield SecretSpan(*match.span("value"), "session-cookie")
             if text[at : at + 1] != ";":
                 break
 
@@ -274,9 +274,9 @@ def _find_codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 def _find_recovery_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find FileVault's recovery keys: six groups of four."""
     for anchor in anchors:
-        found = _VAULT.match(text, anchor.end)
-        if found is not None and not is_token_placeholder(found["code"]):
-            yield SecretSpan(*found.span("code"), "recovery-key")
+        match = _VAULT.match(text, anchor.end)
+        if match is not None and not is_token_placeholder(match["code"]):
+            yield SecretSpan(*match.span("code"), "recovery-key")
 
 
 RULES: Sequence[Rule] = (

@@ -118,8 +118,8 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
                 yield Name(anchor.start, anchor.end, kind, text[anchor.start : anchor.end])
             continue
         start = _find_name_start(text, anchor.start)
-        found = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
-        end = max(found.end() if found else 0, anchor.end)  # some names are two words
+        match = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
+        end = max(match.end() if match else 0, anchor.end)  # some names are two words
         while end > anchor.end and text[end - 1] in ".-_$":
             end -= 1
         done = end

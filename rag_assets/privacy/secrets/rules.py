@@ -54,8 +54,8 @@ def _find_matches(
     anchors: Sequence[Anchor],
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
-        found = pattern.match(text, anchor.start)
-        span = accept(found) if found is not None else None
+        match = pattern.match(text, anchor.start)
+        span = accept(match) if match is not None else None
         if span is not None:
             yield span
 

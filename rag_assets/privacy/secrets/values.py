@@ -196,8 +196,8 @@ def _is_expression(value: str) -> bool:
     """Return whether an unquoted value is code; `Jane.Miller1` is a password, not code."""
     if _CODE_WITHIN.search(value):
         return True
-    found = _CODE.match(value)
-    return found is not None and not (_MEMBER.fullmatch(value) and is_mixed(value))
+    match = _CODE.match(value)
+    return match is not None and not (_MEMBER.fullmatch(value) and is_mixed(value))
 
 
 def is_password_of_symbols(value: str) -> bool:

@@ -147,8 +147,8 @@ def compute_flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
 
 def _parse_bytes(text: str) -> int | None:
     """Return a size like "100gb" in bytes; None if it is a percentage, or unlimited (-1)."""
-    found = _SIZE.fullmatch(text.lower())
-    return None if found is None else int(float(found[1]) * _UNITS[found[2]])
+    match = _SIZE.fullmatch(text.lower())
+    return None if match is None else int(float(match[1]) * _UNITS[match[2]])
 
 
 Purpose: TypeAlias = Literal["indexing", "searching"]
