@@ -111,8 +111,8 @@ class BilledChat:
     ) -> Completion:
         """Answer a prompt if its highest possible cost is within all caps; see ChatModel."""
         read = estimate_input_tokens(instructions, prompt)
-        most = (self._price or _FREE).compute_cost(read, max_tokens)
-        await self._reserve(most)
+        highest_cost = (self._price or _FREE).compute_cost(read, max_tokens)
+        await self._reserve(highest_cost)
         used = Usage()
         try:
             completion = await self._model.complete(
@@ -129,7 +129,7 @@ class BilledChat:
         finally:
             # This continues if the caller is cancelled in the meantime.
             await asyncio.shield(
-                asyncio.to_thread(self._spending.settle, self._ref, most, *self._name, used)
+                asyncio.to_thread(self._spending.settle, self._ref, highest_cost, *self._name, used)
             )
         return completion
 
@@ -198,11 +198,11 @@ class ChatModels:
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:
             return former[1]
-        made = self._build_chat(record.ref, Tenant.from_config(record.config))
-        self._made[record.ref] = (record.config, made)
+        chat = self._build_chat(record.ref, Tenant.from_config(record.config))
+        self._made[record.ref] = (record.config, chat)
         if former is not None:
             await former[1].model.close()
-        return made
+        return chat
 
     async def close(self) -> None:
         """Close this event loop's connections."""

@@ -239,10 +239,10 @@ class KeyRing:
         is reported before former master keys are deleted from the file.
         """
         with self._table.rotation_lock():
-            given = read_environment_keys(self._environ)
-            if given is None:
+            environment_keys = read_environment_keys(self._environ)
+            if environment_keys is None:
                 return self._rotate_file(report)
-            count = self._reseal_all_keys(given)
+            count = self._reseal_all_keys(environment_keys)
             report(count)
             return count
 

@@ -105,10 +105,10 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     """
     if settings.master_key_file is not None:
         return settings.master_key_file
-    given = environ.get("XDG_CONFIG_HOME", "")
+    config_home = environ.get("XDG_CONFIG_HOME", "")
     try:
         # Relative paths are ignored: XDG Base Directory Specification 0.8.
-        folder = Path(given) if Path(given).is_absolute() else Path.home() / ".config"
+        folder = Path(config_home) if Path(config_home).is_absolute() else Path.home() / ".config"
     except RuntimeError:
         raise ConfigurationError(
             "there is no folder for the master key: the user has no home folder",
@@ -195,10 +195,10 @@ class KeyFile:
             sync_folder(self.path.resolve().parent)
         except OSError as error:
             raise self._build_error(f"cannot be written: {type(error).__name__}") from None
-        made = self.read()
-        if made is None:
+        keys = self.read()
+        if keys is None:
             raise self._build_error("was removed right after it was created")
-        return made
+        return keys
 
     def replace(self, keys: MasterKeys) -> None:
         """Write these keys to the file atomically; concurrent callers wait for each other."""

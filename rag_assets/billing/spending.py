@@ -99,7 +99,7 @@ def build_caps(config: CapsConfig, spent: SpendingTotals, today: date) -> list[C
         ("per_day", config.per_day, spent.day, _get_midnight(today + timedelta(days=1))),
         ("per_run", config.per_run, spent.run, None),
     )
-    return [Cap(name, most, used, until) for name, most, used, until in caps if most is not None]
+    return [Cap(name, limit, used, until) for name, limit, used, until in caps if limit is not None]
 
 
 def find_stopping_cap(caps: list[Cap], cost: float) -> Cap | None:
@@ -110,7 +110,7 @@ def find_stopping_cap(caps: list[Cap], cost: float) -> Cap | None:
 def require_price(tenant: Tenant) -> Price | None:
     """Return the price of a tenant's embedder; None if it is unknown and the tenant has no caps."""
     price = find_price(tenant.embedder)
-    caps = [name for name, most in tenant.caps if most is not None]
+    caps = [name for name, limit in tenant.caps if limit is not None]
     if price is None and caps:
         model = " ".join(filter(None, (tenant.embedder.provider, tenant.embedder.model)))
         raise ConfigurationError(

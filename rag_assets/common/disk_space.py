@@ -53,15 +53,15 @@ class DiskSpace:
 
 def measure_disks(folders: Iterable[Path | str]) -> list[DiskSpace]:
     """Return the space of each disk with one of these folders; object stores are skipped."""
-    found: dict[int, DiskSpace] = {}
+    disks: dict[int, DiskSpace] = {}
     for folder in folders:
         if "://" in str(folder) or (existing := _find_existing(Path(folder))) is None:
             continue
         usage = shutil.disk_usage(existing)
         required = min(int(usage.total * _LEAST_SHARE), FLOOD_STAGE_BYTES)
         space = DiskSpace(str(folder), usage.free, required)
-        found.setdefault(existing.stat().st_dev, space)
-    return list(found.values())
+        disks.setdefault(existing.stat().st_dev, space)
+    return list(disks.values())
 
 
 def measure_own_disks(settings: Settings) -> list[DiskSpace]:

@@ -190,13 +190,13 @@ def _read_matching(
     return text
 
 
-def _read_number(env: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+def _read_number(env: Mapping[str, str], name: str, minimum: int, maximum: int) -> int | None:
     text = _read_text(env, name)
     if text is None:
         return None
-    if not text.isdecimal() or not least <= int(text) <= most:
+    if not text.isdecimal() or not minimum <= int(text) <= maximum:
         raise ConfigurationError(
             f"{_PREFIX}{name} is not valid: {text[:20]!r}",
-            hint=f"set it to a whole number from {least} to {most}",
+            hint=f"set it to a whole number from {minimum} to {maximum}",
         )
     return int(text)

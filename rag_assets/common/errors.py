@@ -112,9 +112,9 @@ class WrongJudgements(ConfigurationError):
 
     def __init__(self, lines: Sequence[str]) -> None:
         more = len(lines) - _SHOWN_LINES
-        rest = f"; and {more:,} more" if more > 0 else ""
+        suffix = f"; and {more:,} more" if more > 0 else ""
         super().__init__(
-            f"{'; '.join(lines[:_SHOWN_LINES])}{rest}",
+            f"{'; '.join(lines[:_SHOWN_LINES])}{suffix}",
             hint="correct these lines and import again: nothing was stored",
         )
         self.lines = tuple(lines)

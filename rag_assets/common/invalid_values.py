@@ -37,8 +37,10 @@ def validate_values(model: type[_Model], values: Any) -> _Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        raise InvalidFields([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+        details = error.errors(include_url=False, include_input=False)
+        raise InvalidFields(
+            [{**detail, "loc": ("body", *detail["loc"])} for detail in details]
+        ) from None
 
 
 PATTERNS: Final[Mapping[str, str]] = {

@@ -38,12 +38,12 @@ def find_described_spans(text: str) -> list[SecretSpan]:
     """Return the matches of the six patterns in a text."""
     if not any(mark in text for mark in _MARKS):
         return []
-    found = [
+    spans = [
         SecretSpan(match.start(), match.end(), rule)
         for rule, pattern in PATTERNS.items()
         for match in pattern.finditer(text)
     ]
-    return [*found, *_find_rsa_lines(text)]
+    return [*spans, *_find_rsa_lines(text)]
 
 
 def _find_rsa_lines(text: str) -> Iterator[SecretSpan]:

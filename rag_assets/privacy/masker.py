@@ -41,24 +41,24 @@ def decode_repeatedly(text: str) -> Iterator[Decoded]:
         yield decoded
 
 
-def _decode(whole: Decoded) -> Decoded:
+def _decode(encoded: Decoded) -> Decoded:
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     at = 0
-    for match in _ENCODED.finditer(whole.text):
+    for match in _ENCODED.finditer(encoded.text):
         start, end = match.span()
-        parts.append(whole.text[at:start])
-        places += whole.places[at:start]
+        parts.append(encoded.text[at:start])
+        places += encoded.places[at:start]
         # Each byte that is not valid UTF-8 becomes a lone surrogate.
         read = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogateescape")
         for character in read:
             width = _TRIPLE * len(character.encode("utf-8", "surrogateescape"))
-            places.append((whole.places[start][0], whole.places[start + width - 1][1]))
+            places.append((encoded.places[start][0], encoded.places[start + width - 1][1]))
             start += width
         parts.append(read)
         at = end
-    parts.append(whole.text[at:])
-    places += whole.places[at:]
+    parts.append(encoded.text[at:])
+    places += encoded.places[at:]
     return Decoded("".join(parts), tuple(places))
 
 

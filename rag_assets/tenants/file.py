@@ -196,8 +196,8 @@ class TenantsFile:
     def _find_entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
         for entry in document["tenants"]:
             if entry.get("id") == tenant_id:
-                found: dict[str, Any] = entry
-                return found
+                tenant_entry: dict[str, Any] = entry
+                return tenant_entry
         raise UnknownTenant(
             f"{self.path.name} lists no tenant {tenant_id!r}",
             hint="`rag-assets tenants list` shows the tenants",

@@ -336,14 +336,14 @@ def _is_line_start(text: str, at: int) -> bool:
     return not before.strip(" \t>*-`\"'#") or _SETTING.search(before) is not None
 
 
-def is_device_secret(found: re.Match[str]) -> bool:
+def is_device_secret(match: re.Match[str]) -> bool:
     """Return whether a device's value is a credential; a word of letters must end its line."""
-    value = found["value"].rstrip(".,:")
+    value = match["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False
     if not value.isalpha():
         return len(value) >= _SHORTEST and any(map(str.isalnum, value))
-    ends = _WHOLE.match(found.string, found.end("value")) is not None
+    ends = _WHOLE.match(match.string, match.end("value")) is not None
     return len(value) >= _SHORTEST_WORD and ends and not value.isupper()
 
 

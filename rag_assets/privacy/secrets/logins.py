@@ -60,10 +60,10 @@ def _find_in_addresses(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretS
     for anchor in anchors:
         if anchor.start < done or not _SCHEME.search(text, max(0, anchor.start - 32), anchor.start):
             continue
-        found = _find_in_address(text, anchor.end)
-        if found is not None:
-            done = found.end
-            yield found
+        span = _find_in_address(text, anchor.end)
+        if span is not None:
+            done = span.end
+            yield span
 
 
 def _find_in_address(text: str, at: int) -> SecretSpan | None:
@@ -259,14 +259,14 @@ def _find_codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         introduced = _INTRODUCED.match(text, anchor.end)
         at = introduced.end() if introduced is not None else anchor.end
-        found: list[re.Match[str]] = []
-        while len(found) < _MOST_CODES and (code := _CODES.match(text, at)):
-            found.append(code)
+        codes: list[re.Match[str]] = []
+        while len(codes) < _MOST_CODES and (code := _CODES.match(text, at)):
+            codes.append(code)
             at = code.end()
             if text[at : at + 1] in "`\"'":
                 at += 1
-        if len(found) > 1 or (found and introduced is not None and introduced["colon"].strip()):
-            for code in found:
+        if len(codes) > 1 or (codes and introduced is not None and introduced["colon"].strip()):
+            for code in codes:
                 if len(set(code["code"])) >= _DISTINCT:
                     yield SecretSpan(*code.span("code"), "backup-code")
 

@@ -84,8 +84,8 @@ class RuleSet:
         hits = self._automaton.find_matches_as_indexes(to_lower_case(text), overlapping=True)
         for number, start, end in hits:
             places.setdefault(self._owners[number], []).append((start, end))
-        for owner, found in places.items():
-            yield from self._rules[owner].find(text, [Anchor(*place) for place in sorted(found)])
+        for owner, anchors in places.items():
+            yield from self._rules[owner].find(text, [Anchor(*place) for place in sorted(anchors)])
         for rule in self._unanchored:
             yield from rule.find(text, ())
 

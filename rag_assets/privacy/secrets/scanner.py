@@ -65,17 +65,17 @@ class Kingfisher:
 
     def _scan_window(self, scanner: Scanner, text: str) -> Iterator[SecretSpan]:
         raw = text.encode("utf-8", "surrogatepass")
-        found = [
+        spans = [
             (at["start_offset"], at["end_offset"], finding.rule_id)
             for finding in scanner.scan(raw, timeout=self._timeout)
             if finding.visible
             and not finding.rule_id.endswith(_REPLACED_RULES)
             and (at := finding.location)
         ]
-        if not found:
+        if not spans:
             return
-        characters = _convert_offsets(raw, {n for low, high, _ in found for n in (low, high)})
-        for low, high, rule in found:
+        characters = _convert_offsets(raw, {n for low, high, _ in spans for n in (low, high)})
+        for low, high, rule in spans:
             start, end = characters[low], characters[high]
             value = text[start:end]
             # In an address, only the password is a credential; the project's own rule finds it.
@@ -281,6 +281,8 @@ def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: Rul
     # A part of a complete token may look like the start of another.
     before = rules.scan(text[: seam.at])
     # The end of the previous line may hide the start of another token.
-    before = chain(before, (_shift(one, line) for one in rules.scan(text[line : seam.at])))
-    whole = any(other.start <= span.start < other.end for other in before)
-    return not whole and (seam.certain or span.end == seam.end)
+    before = chain(
+        before, (_shift(span_before, line) for span_before in rules.scan(text[line : seam.at]))
+    )
+    is_complete = any(other.start <= span.start < other.end for other in before)
+    return not is_complete and (seam.certain or span.end == seam.end)

@@ -285,8 +285,8 @@ def _decode_readable(raw: bytes) -> str | None:
         plain = raw.decode()
     except UnicodeDecodeError:
         return None
-    seen = sum(c.isprintable() or c in "\r\n\t" for c in plain)
-    return plain if plain and seen >= _READABLE * len(plain) else None
+    printable = sum(c.isprintable() or c in "\r\n\t" for c in plain)
+    return plain if plain and printable >= _READABLE * len(plain) else None
 
 
 def _find_words(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:

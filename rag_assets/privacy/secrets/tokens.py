@@ -214,8 +214,8 @@ def _is_pair(encoded: str) -> bool:
         )
     except (binascii.Error, ValueError):
         return False
-    found = bool(user and colon and password) and (user + password).isascii()
-    return found and not is_encoded_placeholder(encoded)
+    is_pair = bool(user and colon and password) and (user + password).isascii()
+    return is_pair and not is_encoded_placeholder(encoded)
 
 
 def _is_hash(value: str) -> bool:

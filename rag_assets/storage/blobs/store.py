@@ -423,8 +423,8 @@ class FolderPlace:
 
     def folders(self, folder: str) -> list[str]:  # noqa: D102
         path = self._build_path(folder) if folder else self._root
-        found = path.iterdir() if path.is_dir() else ()
-        return sorted(entry.name for entry in found if entry.is_dir())
+        entries = path.iterdir() if path.is_dir() else ()
+        return sorted(entry.name for entry in entries if entry.is_dir())
 
     def remove(self, folder: str) -> None:  # noqa: D102
         path = self._build_path(folder)
@@ -525,7 +525,7 @@ class ObjectPlace:
         import obstore
 
         for batch in obstore.list(self._store, f"{folder}/"):
-            obstore.delete(self._store, [found["path"] for found in batch])
+            obstore.delete(self._store, [entry["path"] for entry in batch])
 
 
 def _list_files(folder: Path) -> Iterator[str]:

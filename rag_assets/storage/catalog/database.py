@@ -373,9 +373,9 @@ def matches_any(column: sa.ColumnElement[str], values: Texts) -> sa.ColumnElemen
     return column == sa.any_(array)
 
 
-def matches_document(one: Any, other: Any) -> sa.ColumnElement[bool]:
+def matches_document(first: Any, second: Any) -> sa.ColumnElement[bool]:
     """Return the SQL condition that rows of two tables belong to the same document."""
-    return sa.and_(one.tenant == other.tenant, one.document_id == other.document_id)
+    return sa.and_(first.tenant == second.tenant, first.document_id == second.document_id)
 
 
 def is_of_documents(columns: Any, tenant_id: str, document_ids: Texts) -> sa.ColumnElement[bool]:

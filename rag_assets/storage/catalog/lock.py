@@ -214,18 +214,18 @@ def require_sessions(database: Database) -> None:
 
 def _keeps_sessions(database: Database) -> bool:
     key = secrets.randbits(62)
-    unlock, given = sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key}
+    unlock, parameters = sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key}
     with database.session() as connection:
         own = connection.scalar(_PID)
-        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), given)
+        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), parameters)
         for _ in range(_ROUNDS):
             with database.begin() as other:
                 if other.scalar(_PID) == own:
-                    other.execute(unlock, given)
+                    other.execute(unlock, parameters)
                     return False
                 if connection.scalar(_PID) != own or not holds_lock(connection, key):
                     return False
-        connection.execute(unlock, given)
+        connection.execute(unlock, parameters)
     return True
 
 

@@ -425,7 +425,7 @@ def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
 
     The function takes a document's id, its indexed key, and the ordinal of the chunk.
     """
-    beginning = canonical([*_get_id_parts(owner)])[:-1]
+    prefix = canonical([*_get_id_parts(owner)])[:-1]
 
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
         # Ids and keys are hexadecimal, so JSON writes them unchanged; other strings take the slow
@@ -433,7 +433,7 @@ def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
         both = document_id + indexed_key
         if not (both.isascii() and both.isalnum()):
             return entry_id(owner, document_id, indexed_key, ordinal)
-        content = f'{beginning},"{document_id}","{indexed_key}",{ordinal:d}]'
+        content = f'{prefix},"{document_id}","{indexed_key}",{ordinal:d}]'
         return short_digest(content.encode("ascii"))
 
     return id_of

@@ -112,8 +112,13 @@ class SplitSearcher:
         }
         others = [request for number, request in enumerate(requests) if number not in vectors]
         try:
-            rest = iter(await self._first.rankings(index_name, owner, others) if others else ())
-            return [await nearest[n] if n in nearest else next(rest) for n in range(len(requests))]
+            other_rankings = iter(
+                await self._first.rankings(index_name, owner, others) if others else ()
+            )
+            return [
+                await nearest[n] if n in nearest else next(other_rankings)
+                for n in range(len(requests))
+            ]
         finally:
             for task in nearest.values():
                 task.cancel()

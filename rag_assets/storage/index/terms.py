@@ -196,8 +196,8 @@ def sum_word_weights(terms: str) -> float:
     """
     count: float = terms.count(" ")
     if not terms.isascii():
-        for beginning, per_word in _TERMS_PER_WORD:
-            parts = len(beginning.findall(terms))
+        for prefix, per_word in _TERMS_PER_WORD:
+            parts = len(prefix.findall(terms))
             count -= parts - parts / per_word
     return count
 
@@ -546,10 +546,10 @@ def weigh_pairs(words: QueryWords, weighed: Mapping[str, WeighedWord]) -> list[W
             continue
         first, second = build_forms(left), build_forms(right)
         phrases = tuple(
-            f"{one} {other}"
-            for one in weighed[left].forms
+            f"{form} {other}"
+            for form in weighed[left].forms
             for other in weighed[right].forms
-            if first[one] & second[other]  # An entry has a single analysis.
+            if first[form] & second[other]  # An entry has a single analysis.
         )
         clauses += len(phrases)
         if clauses > MOST_PAIRS:

@@ -153,8 +153,8 @@ def _find_fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault 
     rows = scan_rows(table.kind, [url])
     try:
         if whole:
-            found = require_unaltered(rows.select(list(table.kind.schema)).collect())
-            _require_all_by_key(table, rows, found[table.kind.key])
+            read_rows = require_unaltered(rows.select(list(table.kind.schema)).collect())
+            _require_all_by_key(table, rows, read_rows[table.kind.key])
         else:
             rows.select(pl.len()).collect()
     except AlteredRows:

@@ -235,14 +235,14 @@ class KeyedTable:
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
         """Return the wanted keys that exist, each with the name of a file that contains it."""
         with self._lock:
-            rest = self._keep_keys(table)
+            other_files = self._keep_keys(table)
             kept = pl.concat([_NOTHING.rename({"key": self.kind.key}), *self._keys.values()])
-        found = [filter_rows(kept.lazy(), self.kind.key, wanted).collect()]
-        if rest:
-            scanned = self.scan(table, rest, FILE)
+        parts = [filter_rows(kept.lazy(), self.kind.key, wanted).collect()]
+        if other_files:
+            scanned = self.scan(table, other_files, FILE)
             rows = filter_rows(scanned, self.kind.key, wanted).select(self.kind.key, FILE)
-            found.append(_collect_with_file_names(rows))
-        return pl.concat(found).unique(self.kind.key)
+            parts.append(_collect_with_file_names(rows))
+        return pl.concat(parts).unique(self.kind.key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
         """Cache the keys of new files, the smallest first; return the new files left uncached."""
@@ -269,15 +269,15 @@ class KeyedTable:
     def missing(self, keys: Collection[str]) -> set[str]:
         """Return those of these keys that the table does not contain."""
         wanted = set(keys)
-        found = self._read_with_retry(lambda table: self.locate(table, wanted))
-        return wanted if found is None else wanted.difference(found[self.kind.key])
+        located = self._read_with_retry(lambda table: self.locate(table, wanted))
+        return wanted if located is None else wanted.difference(located[self.kind.key])
 
     def keys(self) -> set[str]:
         """Return the keys of all rows."""
-        found = self._read_with_retry(
+        frame = self._read_with_retry(
             lambda table: self.scan(table).select(self.kind.key).collect()
         )
-        return set() if found is None else set(found[self.kind.key])
+        return set() if frame is None else set(frame[self.kind.key])
 
     def read(self, keys: Collection[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return the rows with these keys, without duplicates, in no particular order.
@@ -287,18 +287,18 @@ class KeyedTable:
                 then compared with the checksums of their rows.
         """
         names = list(columns or self.kind.schema)
-        found = self._read_with_retry(lambda table: self._read(table, set(keys), names))
-        if found is None:
+        frame = self._read_with_retry(lambda table: self._read(table, set(keys), names))
+        if frame is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in names})
-        return found
+        return frame
 
     def stored(self, keys: Collection[str]) -> pl.DataFrame:
         """Return the rows with these keys including duplicates, for checks."""
         wanted = set(keys)
-        found = self._read_with_retry(
+        frame = self._read_with_retry(
             lambda table: filter_rows(self.scan(table), self.kind.key, wanted).collect()
         )
-        return pl.DataFrame(schema=self.kind.schema) if found is None else found
+        return pl.DataFrame(schema=self.kind.schema) if frame is None else frame
 
     def append(
         self, frame: pl.DataFrame, *, name: str | None = None, description: str = ""
@@ -358,12 +358,12 @@ class KeyedTable:
         within = key >= keys.first
         if keys.end is not None:
             within &= key < keys.end
-        found = self._read_with_retry(
+        frame = self._read_with_retry(
             lambda table: require_unaltered(self.scan(table).filter(within).collect())
         )
-        if found is None:
+        if frame is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in columns})
-        return found.select(columns).unique(self.kind.key)
+        return frame.select(columns).unique(self.kind.key)
 
     def _read(self, table: DeltaTable, wanted: set[str], names: list[str]) -> pl.DataFrame:
         # Read in two steps, so that other columns are read only from files with a wanted row. This
@@ -371,10 +371,10 @@ class KeyedTable:
         located = self.locate(table, wanted)
         files = [str(name) for name in located[FILE].unique()]
         rows = filter_rows(self.scan(table, files), self.kind.key, wanted)
-        found = rows.select(names).collect()
+        frame = rows.select(names).collect()
         if len(names) == len(self.kind.schema):
-            require_unaltered(found)
-        return found.unique(self.kind.key)
+            require_unaltered(frame)
+        return frame.unique(self.kind.key)
 
     def _read_with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
         for attempt in range(_READ_ATTEMPTS):

@@ -171,13 +171,13 @@ class JudgementTable(CatalogQueries):
 
         A name is a uri, a document id or a record id. Deleted documents are left out.
         """
-        found: dict[str, list[NamedDocument]] = {}
+        by_name: dict[str, list[NamedDocument]] = {}
         for batch in batched(names, _NAMES):
             for row in self._database.fetch_rows(_select_named(tenant_id, batch)):
                 document = NamedDocument(row.document_id, row.uri)
                 for name in {row.document_id, row.uri, row.source_id} & set(batch):
-                    found.setdefault(name, []).append(document)
-        return found
+                    by_name.setdefault(name, []).append(document)
+        return by_name
 
     def find_in_both(
         self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
@@ -201,14 +201,14 @@ class JudgementTable(CatalogQueries):
                 documents.c.status != "DELETED",
             )
         )
-        found: set[str] = set()
+        common_ids: set[str] = set()
         for batch in batched(document_ids, _NAMES):
-            found |= set(
+            common_ids |= set(
                 self._database.fetch_values(
                     query.where(matches_any(document_index.c.document_id, batch))
                 )
             )
-        return found
+        return common_ids
 
 
 def forget_judgements(

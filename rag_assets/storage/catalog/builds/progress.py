@@ -266,12 +266,12 @@ def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
         .join(document_index, is_same_document())
         .where(matches_any(documents.c.tenant, tenant_ids), is_excluded_from_builds())
     )
-    begun = sa.select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
+    open_erasures = sa.select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
     moved = sa.select(pages.c.tenant).where(
         matches_any(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
     elsewhere = sa.select(moved_documents.c.tenant).where(
         matches_any(moved_documents.c.tenant, tenant_ids)
     )
-    every = held.union_all(begun, moved, elsewhere).subquery()
+    every = held.union_all(open_erasures, moved, elsewhere).subquery()
     return sa.select(every.c.tenant, sa.func.count().label("documents")).group_by(every.c.tenant)

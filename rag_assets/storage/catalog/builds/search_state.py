@@ -124,8 +124,8 @@ class SearchStateReader:
         **more: object,
     ) -> SearchState:
         limit = None if most is None else most + 1
-        given = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
-        rows = await self._statements.rows(statement, given)
+        parameters = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
+        rows = await self._statements.rows(statement, parameters)
         if not rows:
             raise build_unknown_tenant_error(tenant_id)
         row = rows[0]
@@ -150,27 +150,27 @@ class SearchStateReader:
     ) -> dict[str, ReadableVersion]:
         """Return the versions of those documents that one of these principals may read, by id."""
         build = {"tenant": tenant_id, "generation": generation}
-        given = {**build, "documents": [*document_ids], "principals": [*principals]}
-        return map_by_document(await self._statements.rows(self._readable, given))
+        parameters = {**build, "documents": [*document_ids], "principals": [*principals]}
+        return map_by_document(await self._statements.rows(self._readable, parameters))
 
     async def pick_random_versions(
         self, tenant_id: str, generation: int, *, limit: int
     ) -> list[tuple[str, str, int]]:
         """Return random documents of a build, as (document id, indexed key, passage count)."""
-        given = {"tenant": tenant_id, "generation": generation, "limit": limit}
-        rows = await self._statements.rows(self._random, given)
+        parameters = {"tenant": tenant_id, "generation": generation, "limit": limit}
+        rows = await self._statements.rows(self._random, parameters)
         return [(row.document_id, row.indexed_key, row.chunk_count) for row in rows]
 
     async def has_several_documents(self, tenant_id: str, generation: int) -> bool:
         """Return whether a build has passages of more than one document."""
-        given = {"tenant": tenant_id, "generation": generation, "limit": 2}
-        return len(await self._statements.rows(self._some, given)) > 1
+        parameters = {"tenant": tenant_id, "generation": generation, "limit": 2}
+        return len(await self._statements.rows(self._some, parameters)) > 1
 
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
         """Return how many entries a build should have; None if the build does not exist."""
         rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
-        found = (row for row in rows if row.generation == generation)
-        return next(map(ExpectedEntries.from_row, found), None)
+        matching = (row for row in rows if row.generation == generation)
+        return next(map(ExpectedEntries.from_row, matching), None)
 
     async def pages_within(
         self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
@@ -181,8 +181,8 @@ class SearchStateReader:
             most: maximum number of pages; if there are more, `most + 1` are returned, so that the
                 caller notices.
         """
-        given = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
-        rows = await self._statements.rows(self._within, {**given, "limit": most + 1})
+        parameters = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
+        rows = await self._statements.rows(self._within, {**parameters, "limit": most + 1})
         return [row.uuid for row in rows]
 
     async def close(self) -> None:

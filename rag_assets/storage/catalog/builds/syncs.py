@@ -79,10 +79,10 @@ class SyncTable(CatalogQueries):
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
         """Return the last sync of each source of these tenants, by tenant and source name."""
         query = sa.select(syncs).where(matches_any(syncs.c.tenant, tenant_ids))
-        found: dict[str, dict[str, Sync]] = {}
+        by_tenant: dict[str, dict[str, Sync]] = {}
         for row in self._database.fetch_rows(query):
-            found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
-        return found
+            by_tenant.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
+        return by_tenant
 
     def list_retried_between(self, after: datetime, until: datetime) -> set[str]:
         """Return the tenants with a failed sync whose next attempt became due in this interval."""

@@ -115,7 +115,7 @@ class RecordFreshnessQuery(CatalogQueries):
         came = [sa.select(sa.func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
         first = sa.func.least(sa.func.min(sa.case(*waits)), *came)
         depth: sa.ColumnElement[Any] = build_document_count().filter(
-            sa.or_(*(one for one, _ in waits))
+            sa.or_(*(condition for condition, _ in waits))
         )
         for rows in unlisted:
             depth += sa.select(sa.func.count()).select_from(rows).scalar_subquery()
@@ -158,13 +158,13 @@ def select_documents(
     is_serving = sa.and_(
         serving.c.tenant == documents.c.tenant, serving.c.generation == document_index.c.generation
     )
-    told = () if readers is None else (is_readable(documents, readers),)
+    conditions = () if readers is None else (is_readable(documents, readers),)
     return (
         sa.select(*columns)
         .select_from(documents)
         .outerjoin(document_index, is_same_document())
         .outerjoin(serving, is_serving)
-        .where(documents.c.tenant == tenant_id, *told)
+        .where(documents.c.tenant == tenant_id, *conditions)
     )
 
 

@@ -118,8 +118,8 @@ def delete_records(
     delete_former_texts(connection, ref, document_ids)
     record = source_records.c
     its = is_of_documents(record, ref.id, document_ids)
-    gone = sa.delete(source_records).where(its).returning(record.document_id)
-    return frozenset(connection.scalars(gone))
+    deletion = sa.delete(source_records).where(its).returning(record.document_id)
+    return frozenset(connection.scalars(deletion))
 
 
 def delete_former_texts(
@@ -223,8 +223,8 @@ def _find_pushed(
         is_of_documents(uploads.c, ref.id, document_ids), uploads.c.enabled
     )
     # The content of a file record is an upload, but the listing listed the record.
-    found = {row.document_id: row for row in connection.execute(files)}
-    return found | {row.document_id: row for row in connection.execute(records)}
+    uploaded = {row.document_id: row for row in connection.execute(files)}
+    return uploaded | {row.document_id: row for row in connection.execute(records)}
 
 
 _BATCH = 2_000
@@ -354,9 +354,9 @@ def add_sealed_tombstones(connection: sa.Connection, ref: TenantRef, sealed: Seq
     """
     cipher = _build_cipher(connection)
     rows = []
-    for one in sealed:
+    for entry in sealed:
         try:
-            ciphertext = base64.urlsafe_b64decode(one.partition(".")[2])
+            ciphertext = base64.urlsafe_b64decode(entry.partition(".")[2])
             nonce, rest = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
             id_, content = json.loads(cipher.decrypt(nonce, rest, ref.id.encode()))
         except (binascii.Error, ValueError, InvalidTag):

@@ -241,10 +241,10 @@ class QuarantineTable(CatalogQueries):
         Returns:
             the tenants with such documents. Their next sync need not wait for its retry time.
         """
-        found = set[str]()
+        retried = set[str]()
         with self._database.begin() as connection:
             for table in (documents, document_index):
-                found |= {
+                retried |= {
                     *connection.scalars(
                         sa.update(table)
                         .where(
@@ -255,10 +255,10 @@ class QuarantineTable(CatalogQueries):
                         .returning(table.c.tenant)
                     )
                 }
-            if found:
-                of_tenants = matches_any(syncs.c.tenant, found)
+            if retried:
+                of_tenants = matches_any(syncs.c.tenant, retried)
                 connection.execute(sa.update(syncs).where(of_tenants).values(retry_at=None))
-        return found
+        return retried
 
     def _make_due(self, ref: TenantRef, which: sa.ColumnElement[bool]) -> int:
         row, is_waiting = document_index.c, document_index.c.retry_at > sa.func.now()

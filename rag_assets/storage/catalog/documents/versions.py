@@ -240,12 +240,12 @@ class IndexTable(CatalogQueries):
         if bytes_limit is not None:
             query = query.where(work.c.bytes_before < bytes_limit)
         rows = self._database.fetch_rows(query)
-        found = [row.document_id for row in rows]
-        if documents_limit is None or len(found) <= documents_limit:
-            return found
+        document_ids = [row.document_id for row in rows]
+        if documents_limit is None or len(document_ids) <= documents_limit:
+            return document_ids
         urgent = sum(row.urgency == 0 for row in rows)
         most = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
-        return found[: min(most, documents_limit)]
+        return document_ids[: min(most, documents_limit)]
 
     def count_pending(
         self,
@@ -299,10 +299,10 @@ class IndexTable(CatalogQueries):
             .where(documents.c.tenant == tenant_id, is_excluded_from_builds())
             .order_by(document_index.c.generation)
         )
-        found: dict[int, list[str]] = {}
+        by_generation: dict[int, list[str]] = {}
         for row in self._database.fetch_rows(query):
-            found.setdefault(row.generation, []).append(row.document_id)
-        return found
+            by_generation.setdefault(row.generation, []).append(row.document_id)
+        return by_generation
 
     def find_up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
@@ -445,13 +445,13 @@ class IndexTable(CatalogQueries):
         if not waits:
             return
         statement = upsert(document_index)
-        given = statement.excluded
-        columns: dict[str, Any] = {name: given[name] for name in _WAITING}
+        excluded = statement.excluded
+        columns: dict[str, Any] = {name: excluded[name] for name in _WAITING}
         columns["failed_config_key"] = build_failed_key(
             document_index,
             config_key,
-            select_environment(given.failed_config_key),
-            given.failed_document_key,
+            select_environment(excluded.failed_config_key),
+            excluded.failed_document_key,
         )
         rows = [
             {

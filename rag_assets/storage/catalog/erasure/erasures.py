@@ -140,7 +140,7 @@ def begin_erasure(
         connection.execute(build_deletion_update(ref, batch))
     for batch in batched([*whole, *former], _BATCH):
         connection.execute(build_withholding_update(ref, batch))
-    made = insert_erasure(
+    erasure = insert_erasure(
         connection,
         ref,
         kind,
@@ -164,7 +164,7 @@ def begin_erasure(
             record_change(connection, ref, "purged", "", seal_tombstones(connection, ref, batch))
     else:
         raise_mark(connection, ref)
-    return made
+    return erasure
 
 
 def require_known(connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
@@ -272,7 +272,7 @@ class ErasureTable(CatalogQueries):
                 return None
             whole = [document.document_id for document in due if not document.former]
             former = [document.document_id for document in due if document.former]
-            made = begin_erasure(
+            erasure = begin_erasure(
                 connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
             )
             connection.execute(
@@ -280,7 +280,7 @@ class ErasureTable(CatalogQueries):
                 .where(is_of_documents(documents.c, ref.id, former))
                 .values(embedded_at=None, embedded_sha256=None)
             )
-            return made
+            return erasure
 
     def begin_purge(
         self, ref: TenantRef, document_ids: Collection[str], *, by: str, at: datetime
@@ -301,11 +301,11 @@ class ErasureTable(CatalogQueries):
         with self._database.begin_exclusive(ref) as connection:
             require_known(connection, ref, wanted)
             require_no_hold(list_holds(connection, ref.id, wanted), ref.id, "the purge")
-            made = begin_erasure(
+            erasure = begin_erasure(
                 connection, ref, wanted, (), kind="purge", rule="request", by=by, at=at
             )
             notify(connection, ref.id)
-            return made
+            return erasure
 
     def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
         """Restore the tombstones of documents that were purged after the catalog was dumped."""
@@ -318,7 +318,7 @@ class ErasureTable(CatalogQueries):
         Args:
             ref: the tenant, in the state REMOVING.
         """
-        begun = sa.select(erasures).where(
+        open_erasure = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.incarnation == ref.incarnation,
             erasures.c.kind == "removal",
@@ -333,7 +333,7 @@ class ErasureTable(CatalogQueries):
             sa.select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
         )
         with self._database.begin() as connection:
-            row = connection.execute(begun).first()
+            row = connection.execute(open_erasure).first()
             if row is not None:
                 return read_erasure(row)
             document_ids = list(connection.scalars(ids))
@@ -365,7 +365,7 @@ class ErasureTable(CatalogQueries):
         """Start the erasure of a build that does not serve searches."""
         number = generation.number
         entries = select_entry_count(is_of_generation(ref.id, number))
-        begun = sa.select(erasures).where(
+        open_erasure = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.kind == "discard",
             erasures.c.progress["generation"].as_integer() == number,
@@ -373,7 +373,7 @@ class ErasureTable(CatalogQueries):
             erasures.c.progress["made_at"].as_string() == generation.created_at.isoformat(),
         )
         with self._database.begin_tenant(ref) as connection:
-            if (row := connection.execute(begun).first()) is not None:
+            if (row := connection.execute(open_erasure).first()) is not None:
                 return read_erasure(row)
             connection.execute(
                 sa.update(generations)
@@ -409,8 +409,8 @@ class ErasureTable(CatalogQueries):
         """Delete the rows of an erasure's documents, and their ids in the last run's slice."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
-            given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
-            connection.execute(_FORGET_SLICES, given)
+            parameters = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
+            connection.execute(_FORGET_SLICES, parameters)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """End an erasure: delete the rows of its documents, and write the receipt."""

@@ -98,12 +98,12 @@ class HoldTable(CatalogQueries):
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
         """Set a hold, or replace the reason of an existing hold."""
         row = {"source": scope.source, "document_id": scope.document_id}
-        said = {"reason": reason, "by": by}
+        details = {"reason": reason, "by": by}
         with self._database.begin_tenant(ref) as connection:
             _require_known(connection, ref, scope)
             _record_change(connection, ref, "hold_set", scope)
-            connection.execute(build_row_upsert(holds, {"tenant": ref.id, **row}, said))
-            _write_event(connection, ref, "hold_set", scope, said)
+            connection.execute(build_row_upsert(holds, {"tenant": ref.id, **row}, details))
+            _write_event(connection, ref, "hold_set", scope, details)
 
     def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
         """Lift a hold, and delete the data kept only because of it; return whether it existed."""
@@ -218,8 +218,8 @@ def _write_event(
     ref: TenantRef,
     kind: EventKind,
     scope: HoldScope,
-    said: dict[str, str],
+    details: dict[str, str],
 ) -> None:
     named = {"source": scope.source, "document_id": scope.document_id}
-    payload = said | {name: value for name, value in named.items() if value is not None}
+    payload = details | {name: value for name, value in named.items() if value is not None}
     write_event(connection, ref.id, kind, payload)

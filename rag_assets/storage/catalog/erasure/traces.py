@@ -225,12 +225,12 @@ class TraceQuery(CatalogQueries):
         query = documents.select().where(
             of_tenant, matches_any(documents.c.document_id, document_ids)
         )
-        found = []
+        names = []
         for row in self._database.fetch_rows(query):
-            found.append(row.uri)
+            names.append(row.uri)
             source, _, path = row.uri.partition("/")
-            found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
-        return sorted(set(found))
+            names.append(f"{ref.id}:{path if source == row.source else row.document_id}")
+        return sorted(set(names))
 
     def find_shared_phrases(
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
@@ -243,9 +243,9 @@ class TraceQuery(CatalogQueries):
         ).bindparams(
             sa.bindparam("phrases", type_=ARRAY(sa.Text)), sa.bindparam("ids", type_=ARRAY(sa.Text))
         )
-        given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
+        parameters = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
         with self._database.begin() as connection:
-            return set(connection.scalars(query, given))
+            return set(connection.scalars(query, parameters))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return which of these erased documents exist, because they were added again."""
@@ -265,8 +265,12 @@ class TraceQuery(CatalogQueries):
         """
         if not names and not phrases:
             return 0
-        given = {"tenant": tenant_id, "pattern": _build_pattern(names, phrases), "purged": PURGED}
-        given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
+        parameters = {
+            "tenant": tenant_id,
+            "pattern": _build_pattern(names, phrases),
+            "purged": PURGED,
+        }
+        parameters |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
         changed = 0
         with self._database.begin() as connection:
             for (table, column), condition in _find_named_columns(connection).items():
@@ -277,7 +281,7 @@ class TraceQuery(CatalogQueries):
                     f" :headings, :heading, 'g')::{kind}"
                     f" WHERE {condition} AND {column}::text ~ :pattern"
                 )
-                changed += connection.execute(sa.text(statement), given).rowcount
+                changed += connection.execute(sa.text(statement), parameters).rowcount
         return changed
 
     def vacuum(self, rewritten: Sequence[str] = (), *, only: Sequence[str] | None = None) -> int:
@@ -320,7 +324,7 @@ class TraceQuery(CatalogQueries):
                 searched in every text column of every table, except in a team's Dagster.
             names: names of documents, searched only in the columns of _NAMED.
         """
-        found = []
+        columns = []
         spelled = {spelling for trace in traces for spelling in (trace, *_escape_for_json(trace))}
         with self._database.begin() as connection:
             for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
@@ -331,20 +335,20 @@ class TraceQuery(CatalogQueries):
                 about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
                 about = _NAMED.get((f"{schema}.{table}", column), about)
                 query = _select_trace(schema, table, column, about)
-                asked = {"tenant": tenant_id, "traces": sorted(spelled)}
-                if connection.execute(query, asked).first() is not None:
-                    found.append(f"{schema}.{table}.{column}")
+                trace_parameters = {"tenant": tenant_id, "traces": sorted(spelled)}
+                if connection.execute(query, trace_parameters).first() is not None:
+                    columns.append(f"{schema}.{table}.{column}")
             if not names:
-                return found
-            given = {"tenant": tenant_id, "pattern": _build_pattern(names)}
+                return columns
+            parameters = {"tenant": tenant_id, "pattern": _build_pattern(names)}
             for (table, column), condition in _find_named_columns(connection).items():
                 named = (
                     f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
                     f" AND {column}::text ~ :pattern LIMIT 1"
                 )
-                if connection.execute(sa.text(named), given).first() is not None:
-                    found.append(f"{table}.{column}")
-        return found
+                if connection.execute(sa.text(named), parameters).first() is not None:
+                    columns.append(f"{table}.{column}")
+        return columns
 
 
 def _select_trace(schema: str, table: str, column: str, condition: str) -> sa.TextClause:
@@ -373,12 +377,12 @@ def _count_dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
 
 def _build_pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
     """Return a Postgres regular expression that finds names and phrases within JSON."""
-    found = []
+    patterns = []
     if names:
-        found.append(rf"(?<![\w./-])(?:{_build_alternatives(names)})(?![\w/-]|\.\w)")
+        patterns.append(rf"(?<![\w./-])(?:{_build_alternatives(names)})(?![\w/-]|\.\w)")
     if phrases:
-        found.append(_build_alternatives(phrases))
-    return "|".join(found)
+        patterns.append(_build_alternatives(phrases))
+    return "|".join(patterns)
 
 
 def _build_alternatives(texts: Sequence[str]) -> str:

@@ -158,11 +158,11 @@ class CheckResultTable(CatalogQueries):
             check_results.c.tenant, check_results.c.asset, check_results.c.name
         ).where(fresh)
         wanted = set(checks)
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for tenant_id, asset, name in self._database.fetch_rows(query):
             if (asset, name) in wanted:
-                found[tenant_id] = found.get(tenant_id, 0) + 1
-        return found
+                counts[tenant_id] = counts.get(tenant_id, 0) + 1
+        return counts
 
     def lags(self) -> dict[str, CatalogLag]:
         """Return, by tenant, the lag of indexes that lack changes or wait for a confirmation."""

@@ -83,7 +83,7 @@ class Event:
 @cache
 def _build_events_insertion() -> sa.Insert:
     """Return the statement that inserts many events at once, which is faster than one by one."""
-    given = (
+    columns = (
         sa.func.unnest(
             sa.bindparam("kinds", type_=sa.ARRAY(sa.Text)),
             sa.bindparam("times", type_=sa.ARRAY(sa.DateTime(timezone=True))),
@@ -94,10 +94,10 @@ def _build_events_insertion() -> sa.Insert:
     )
     row = sa.select(
         sa.bindparam("tenant", type_=sa.Text),
-        given.c.kind,
-        given.c.at,
-        sa.cast(given.c.payload, events.c.payload.type),
-    ).order_by(given.c.place)
+        columns.c.kind,
+        columns.c.at,
+        sa.cast(columns.c.payload, events.c.payload.type),
+    ).order_by(columns.c.place)
     return sa.insert(events).from_select(["tenant", "kind", "at", "payload"], row)
 
 

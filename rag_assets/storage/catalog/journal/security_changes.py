@@ -205,8 +205,8 @@ class SecurityChangeTable(CatalogQueries):
         with self._database.begin() as connection:
             known = set(connection.scalars(sa.select(columns.id).where(columns.id.in_(ids))))
             oldest = connection.scalar(sa.select(sa.func.min(columns.epoch))) or 0
-        found = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
-        return sorted(found.values(), key=lambda change: (change.epoch, change.id))
+        missing = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
+        return sorted(missing.values(), key=lambda change: (change.epoch, change.id))
 
     def record_stored_journal(self) -> None:
         """Record that a store has kept a copy of the journal."""

@@ -66,7 +66,9 @@ def find_pages_with_blocks(
         connection: a connection in a transaction that has not changed the pages yet.
         blocks: ids of blocks, by the document of their page.
     """
-    pairs = [(page, build_block_search_text(one)) for page, ids in blocks.items() for one in ids]
+    pairs = [
+        (page, build_block_search_text(block)) for page, ids in blocks.items() for block in ids
+    ]
     if not pairs:
         return set()
     wanted = unnest_pairs(pairs, name="wanted")

@@ -157,14 +157,14 @@ class ManifestTable(CatalogQueries):
                 connection.execute(_INSERT, _build_columns(batch))
             compared = {"tenant": ref.id, "source": source, "as_of": as_of}
             connection.execute(_COMPARED, compared)
-            found = _read_comparison(connection)
+            comparison = _read_comparison(connection)
             ids = _find_removals(connection, ref)
-            found = replace(found, going=len(ids))
+            comparison = replace(comparison, going=len(ids))
             if not remove_extra:
-                return found
+                return comparison
             if not ids:
                 accept_manifest(connection, ref, source)
-                return found
+                return comparison
             known = connection.scalar(
                 sa.text(
                     f"SELECT count(*) FROM {SCHEMA}.source_records"  # noqa: S608 - ours
@@ -184,7 +184,7 @@ class ManifestTable(CatalogQueries):
                 )
                 records = write_records(connection, ref, RecordChanges((), ids), by)
                 notify(connection, ref.id)
-                return replace(found, removed=len(records.removed), blobs=records.blobs)
+                return replace(comparison, removed=len(records.removed), blobs=records.blobs)
             # The event is committed together with the refusal, so the window stays open until
             # somebody decides.
             record_held_manifest(connection, ref, source, len(ids), window)
@@ -203,12 +203,12 @@ def _find_removals(connection: sa.Connection, ref: TenantRef) -> set[str]:
     that page or it has another stored record.
     """
     extra = {*connection.scalars(_EXTRA)}
-    gone = find_pages_of_records(connection, ref, extra)
-    if not gone:
+    extra_pages = find_pages_of_records(connection, ref, extra)
+    if not extra_pages:
         return extra
     named = connection.scalars(_NAMED_PAGES, {"type": PageBody.TYPE})
     return extra | find_documents_of_removed_pages(
-        connection, ref, gone, extra, spared={*named}, keep_stored=True
+        connection, ref, extra_pages, extra, spared={*named}, keep_stored=True
     )
 
 

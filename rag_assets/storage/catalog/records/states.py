@@ -118,9 +118,11 @@ class RecordStateQuery(CatalogQueries):
                 of other sources are unreadable.
         """
         columns = source_records.c
-        given = [(columns.source == source, sa.literal(scope)) for source, scope in scopes.items()]
+        conditions = [
+            (columns.source == source, sa.literal(scope)) for source, scope in scopes.items()
+        ]
         rows = select_placed_records(
-            tenant_id, sa.case(*given, else_=NOBODY) if given else sa.literal(NOBODY)
+            tenant_id, sa.case(*conditions, else_=NOBODY) if conditions else sa.literal(NOBODY)
         )
         if chosen.source_type is not None:
             rows = rows.where(columns.source_type == chosen.source_type)
@@ -150,10 +152,10 @@ def add_excluded_scopes(rows: sa.Select[Any], excluded: sa.FromClause) -> sa.Fro
     """
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
-    said = [column for column in placed.c if column.name not in {"state", "access_scope"}]
+    columns = [column for column in placed.c if column.name not in {"state", "access_scope"}]
     return (
         sa.select(
-            *said,
+            *columns,
             sa.case((is_out, "excluded"), else_=placed.c.state).label("state"),
             sa.case(
                 (is_out, sa.func.coalesce(excluded.c.scope, NOBODY)), else_=placed.c.access_scope

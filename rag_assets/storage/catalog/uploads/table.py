@@ -124,14 +124,14 @@ class UploadTable(CatalogQueries):
             hashes of its current and former contents; empty if the upload does not exist.
         """
         with self._database.begin_exclusive(ref) as connection:
-            gone = delete_uploads(connection, ref, [upload_id])
-            if not gone:
+            deleted = delete_uploads(connection, ref, [upload_id])
+            if not deleted:
                 return []
             raise_mark(connection, ref)
             delete_records(connection, ref, [upload_id])
             withdraw_documents(connection, ref, [upload_id], by)
             notify(connection, ref.id)
-        return gone
+        return deleted
 
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
         """Exclude an upload from searches, or include it again; return whether it was changed.

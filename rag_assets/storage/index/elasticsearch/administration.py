@@ -180,7 +180,7 @@ class ElasticsearchIndexes:
             {"tenant": {"terms": {"field": "tenant"}}},
             {"incarnation": {"terms": {"field": "incarnation"}}},
         ]
-        found: list[tuple[str, int]] = []
+        owners: list[tuple[str, int]] = []
         composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
         with translated_errors():
             self._client.indices.refresh(index=index_name, ignore_unavailable=True)
@@ -193,9 +193,9 @@ class ElasticsearchIndexes:
                     if error.error == "index_closed_exception":
                         raise
                     return []  # an index with another mapping, not created by this store
-                found += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
+                owners += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
                 if "after_key" not in answer:
-                    return found
+                    return owners
                 composite = {**composite, "after": answer["after_key"]}
 
     def bytes_per_entry(self, index_name: str) -> float | None:
@@ -271,7 +271,7 @@ class ElasticsearchIndexes:
     def _iter_shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield number and statistics of each shard's primary copy, if it has statistics."""
         stats = self._client.indices.stats(index=index_name, level="shards", metric="docs")
-        for shards in (found["shards"] for found in stats["indices"].values()):
+        for shards in (index["shards"] for index in stats["indices"].values()):
             for shard, copies in shards.items():
                 yield from (
                     (shard, copy)
@@ -481,7 +481,7 @@ def count_builds(
 
 def _find_uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
     """Return the uuid of each of these indexes that exists, including closed indexes."""
-    found: dict[str, str] = {}
+    uuids: dict[str, str] = {}
     with translated_errors(client):
         for part in batched(sorted(names), _NAMES):
             # With a wildcard in each name, missing indexes are left out.
@@ -490,8 +490,8 @@ def _find_uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]
                 name="index.uuid",
                 expand_wildcards=["open", "closed", "hidden"],
             )
-            found |= {name: str(body["settings"]["index"]["uuid"]) for name, body in answer.items()}
-    return found
+            uuids |= {name: str(body["settings"]["index"]["uuid"]) for name, body in answer.items()}
+    return uuids
 
 
 def _iter_count_searches(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:

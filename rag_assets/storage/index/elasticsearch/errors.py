@@ -339,12 +339,12 @@ def _find_index_name(cause: Mapping[str, Any]) -> str | None:
         return name
     kind, reason = cause.get("type"), str(cause.get("reason"))
     if kind == "cluster_block_exception":
-        found = _BLOCKED_INDEX.search(reason)
+        match = _BLOCKED_INDEX.search(reason)
     elif kind in {"search_phase_execution_exception", "unavailable_shards_exception"}:
-        found = _SHARD.search(reason)
+        match = _SHARD.search(reason)
     else:
-        found = None
-    return found[1] if found else None
+        match = None
+    return match[1] if match else None
 
 
 def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:

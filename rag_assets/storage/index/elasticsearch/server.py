@@ -263,7 +263,7 @@ class _Checker:
 
     def _find_missing_privileges(self) -> dict[str, list[str]] | None:
         """Return the account's missing privileges, by purpose; None without security."""
-        found: dict[str, list[str]] = {}
+        missing: dict[str, list[str]] = {}
         for purpose in self._purposes:
             role = build_role(purpose, self._prefix)
             try:
@@ -278,14 +278,14 @@ class _Checker:
             granted = {**answer["cluster"]}
             for names, privileges in answer["index"].items():
                 granted |= {f"{privilege} on {names}": has for privilege, has in privileges.items()}
-            found[purpose] = sorted(name for name, has in granted.items() if not has)
-        for use, names in found.items():
+            missing[purpose] = sorted(name for name, has in granted.items() if not has)
+        for use, names in missing.items():
             if names:
                 self._problems.append(
                     f"the account lacks privileges for {use}: {', '.join(names)};"
                     f" give it the role that `rag-assets elasticsearch role {use}` prints"
                 )
-        return found
+        return missing
 
     def _check_version(self, version: str | None) -> None:
         if version is None:

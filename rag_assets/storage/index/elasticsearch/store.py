@@ -72,10 +72,10 @@ class ElasticsearchNotes:
     def read(self, name: str) -> str | None:
         with translated_errors():
             try:
-                found = self._client.get(index=self._index, id=self._build_note_id(name))
+                note = self._client.get(index=self._index, id=self._build_note_id(name))
             except NotFoundError:
                 return None
-        return str(found["_source"]["text"])
+        return str(note["_source"]["text"])
 
     def write(self, name: str, text: str) -> None:
         with translated_errors():
@@ -206,8 +206,8 @@ class ElasticsearchSearcher:
         if not ids:
             return {}
         body = queries.build_cosine_search(owner, vector, [queries.build_id_clause(ids)], len(ids))
-        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
-        return {hit["_id"]: queries.parse_cosine(hit) for hit in found}
+        [hits] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
+        return {hit["_id"]: queries.parse_cosine(hit) for hit in hits}
 
     async def entries(
         self,
@@ -228,12 +228,12 @@ class ElasticsearchSearcher:
             body = {"query": queries.build_entries_query(owner, clauses), "size": len(ids)}
         else:
             body = queries.build_cosine_search(owner, vector, clauses, len(ids))
-        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
+        [hits] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
             hit["_id"]: queries.parse_stored_hit(
                 owner, hit, None if vector is None else queries.parse_cosine(hit)
             )
-            for hit in found
+            for hit in hits
         }
 
     async def vectors(
@@ -243,10 +243,10 @@ class ElasticsearchSearcher:
             return {}
         query = queries.build_entries_query(owner, [queries.build_id_clause(ids)])
         body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
-        [found] = await self._fetch_hits(index_name, owner, [body])
+        [hits] = await self._fetch_hits(index_name, owner, [body])
         return {
             hit["_id"]: queries.parse_passage_vector(hit)
-            for hit in found
+            for hit in hits
             if "vector" in hit["_source"]
         }
 
@@ -304,7 +304,7 @@ class ElasticsearchSearcher:
             known = {*self._analyses.get((index_name, owner), ())}
             # Entries without an analysis mark will soon be written again, so they are not cached.
             if present and FORMER not in present and not present <= known:
-                every = tuple(one for one in ANALYSES if one in known | present)
+                every = tuple(analysis for analysis in ANALYSES if analysis in known | present)
                 self._analyses[index_name, owner] = every
 
     async def _fetch_hits(

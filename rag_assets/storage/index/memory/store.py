@@ -260,8 +260,8 @@ class MemoryEntries:
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
-        found = self.stored(index_name, owner)
-        return (entry for entry in found if entry.fields["document_id"] in document_ids)
+        entries = self.stored(index_name, owner)
+        return (entry for entry in entries if entry.fields["document_id"] in document_ids)
 
     def count(self, index_name: str, owner: Owner) -> int:
         return len(self._memory.list_owned_rows(index_name, owner))

@@ -46,8 +46,10 @@ class Conditions:
         return sql.SQL(" AND ").join(self._each) if self._each else sql.SQL("{}").format(True)
 
     def _match_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
-        found = [] if wanted.scopes is None else [self._match_scopes(wanted.scopes, wanted.moved)]
-        found += [
+        conditions = (
+            [] if wanted.scopes is None else [self._match_scopes(wanted.scopes, wanted.moved)]
+        )
+        conditions += [
             self._match_values(column, values)
             for column, values in (
                 ("page_uuid", wanted.pages),
@@ -60,27 +62,27 @@ class Conditions:
         ]
         if wanted.without_source_types:
             left_out = self._match_values("source_type", wanted.without_source_types)
-            found.append(sql.SQL("NOT {}").format(left_out))
+            conditions.append(sql.SQL("NOT {}").format(left_out))
         if wanted.tags is not None:
             tags = sql.SQL("c.tags @> {}::text[]").format(self._add_value([*wanted.tags]))
-            found.append(tags if wanted.tags else sql.SQL("{}").format(False))
+            conditions.append(tags if wanted.tags else sql.SQL("{}").format(False))
         if wanted.paths is not None:
             folders = self._add_value([path.rstrip("/") for path in wanted.paths])
-            found.append(
+            conditions.append(
                 sql.SQL(
                     "EXISTS (SELECT FROM unnest({}::text[]) AS folder"
                     " WHERE c.uri = folder OR starts_with(c.uri, folder || '/'))"
                 ).format(folders)
             )
         if wanted.modified_after is not None:
-            found.append(
+            conditions.append(
                 sql.SQL("c.modified_at >= {}").format(self._add_value(wanted.modified_after))
             )
         if wanted.modified_before is not None:
-            found.append(
+            conditions.append(
                 sql.SQL("c.modified_at < {}").format(self._add_value(wanted.modified_before))
             )
-        return found
+        return conditions
 
     def _match_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
         """Return the SQL condition that a caller with these scopes may read an entry."""
@@ -91,10 +93,10 @@ class Conditions:
         )
 
     def _match_metadata(self, wanted: EntryFilter) -> list[sql.Composed]:
-        found = [
+        conditions = [
             self._match_metadata_values(key, values) for key, values in wanted.metadata.items()
         ]
-        return found + [
+        return conditions + [
             sql.SQL("NOT {}").format(self._match_metadata_values(key, values))
             for key, values in wanted.without_metadata.items()
         ]
@@ -102,8 +104,10 @@ class Conditions:
     def _match_metadata_values(self, key: str, values: Sequence[str | None]) -> sql.Composed:
         """Return the SQL condition that a metadata key has one of these values."""
         name = self._add_value(key)
-        given = self._add_value([value for value in values if value is not None])
-        held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)
+        values_parameter = self._add_value([value for value in values if value is not None])
+        held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(
+            name, values_parameter
+        )
         if None not in values:
             return held
         return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(held, name)
@@ -197,9 +201,9 @@ class PgVectorSearcher:
         async with (await self._open_pool()).connection(timeout=SECONDS) as connection:
             few = await search.count(connection)
             if few > _FEW:
-                found = await search.nearest(connection)
-                if len(found) >= request.returned:
-                    return found
+                rows = await search.nearest(connection)
+                if len(rows) >= request.returned:
+                    return rows
             return await search.compare_all(connection)
 
     async def _open_pool(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:

@@ -153,10 +153,10 @@ def build_vector_index_statement(schema: str, dimensions: int) -> sql.Composed |
 
 def distance(dimensions: int) -> sql.Composed:
     """Return the SQL distance to the query vector, as the vector index computes it."""
-    asked = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
+    vector = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
     return sql.SQL("{} <=> {}").format(
         _cast_to_indexed(sql.Identifier("v", "embedding"), dimensions),
-        _cast_to_indexed(asked, dimensions),
+        _cast_to_indexed(vector, dimensions),
     )
 
 
@@ -378,7 +378,7 @@ class PgVectors:
             " WHERE c.document_id = given.document_id AND c.access_scope <> given.scope"
         ).format(self._chunks(owner))
         for batch in batched(scopes, _DOCUMENTS):
-            self._execute(statement, [list(batch), [scopes[one] for one in batch]])
+            self._execute(statement, [list(batch), [scopes[document_id] for document_id in batch]])
 
     def iter_version_counts(self, owner: Owner) -> Iterator[VersionCount]:
         """Yield the number and checksum of a build's vectors for each version of each document.
@@ -415,13 +415,13 @@ class PgVectors:
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
         """Return ids of a tenant's entries, in any build, whose column has one of these values."""
-        found: list[str] = []
+        matching: list[str] = []
         for schema in self._list_schemas(self._layout.of_tenant(tenant)):
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
                 sql.Identifier(schema, "rag_chunks"), sql.Identifier(column)
             )
-            found += [str(row[0]) for row in self._execute(query, [list(values)])]
-        return found
+            matching += [str(row[0]) for row in self._execute(query, [list(values)])]
+        return matching
 
     def vacuum(self, tenant: str) -> None:
         """Free the disk space of deleted rows in a tenant's builds."""
@@ -502,8 +502,8 @@ class PgVectors:
     def _has_former_columns(self, owner: Owner) -> bool:
         """Return whether a build's tables lack columns, because an earlier version created them."""
         table = self._chunks(owner).as_string()
-        found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
-        return bool(found) and not found.issuperset(COLUMNS)
+        columns = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
+        return bool(columns) and not columns.issuperset(COLUMNS)
 
     def _list_schemas(self, prefix: str) -> list[str]:
         return [str(row[0]) for row in self._execute(_SCHEMAS, [prefix])]
