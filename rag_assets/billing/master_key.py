@@ -177,9 +177,9 @@ class KeyFile:
 
     def create(self) -> MasterKeys:
         """Return the keys in the file; create it if missing, with one key for all processes."""
-        found = self.read()
-        if found is not None:
-            return found
+        file_keys = self.read()
+        if file_keys is not None:
+            return file_keys
         self._require_place()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

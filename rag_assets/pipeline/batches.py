@@ -89,9 +89,11 @@ def submit_batches(
         return None
     items = items_of(lacking)
     counts = ctx.embedder.count_tokens([item.text for item in items])
-    most = ctx.embedder.limits.input_tokens
+    max_tokens = ctx.embedder.limits.input_tokens
     tokens_of = {
-        item: count for item, count in zip(items, counts, strict=True) if not most or count <= most
+        item: count
+        for item, count in zip(items, counts, strict=True)
+        if not max_tokens or count <= max_tokens
     }
     if len(tokens_of) <= above:
         return None
@@ -235,11 +237,11 @@ def poll_batches(
 
 
 def choose_due_batches(
-    batches: Iterable[EmbeddingBatch], now: datetime, most: int
+    batches: Iterable[EmbeddingBatch], now: datetime, limit: int
 ) -> list[EmbeddingBatch]:
     """Return at most `most` batches to poll now, least recently polled first."""
     ready = [batch for batch in batches if is_poll_due(batch, now)]
-    return sorted(ready, key=lambda batch: batch.polled_at)[:most]
+    return sorted(ready, key=lambda batch: batch.polled_at)[:limit]
 
 
 async def _poll_batch(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
@@ -302,7 +304,7 @@ class CollectionResult:
 
 def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> CollectionResult:
     """Fetch ended batches, of one embedder or of all, and resolve interrupted submissions."""
-    done = CollectionResult()
+    result = CollectionResult()
     for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
             continue
@@ -310,7 +312,7 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
             if batch.state == "SUBMITTING":
                 _resolve_submission(ctx, batch)
             elif batch.state == "ENDED":
-                done += _fetch_vectors(ctx, batch)
+                result += _fetch_vectors(ctx, batch)
         except ProviderError as error:
             # Texts that may still be in flight, or whose results were unusable, must not be sent
             # again.
@@ -319,8 +321,8 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
                 if isinstance(error, RequestsStopped)
                 else ProviderUnavailable(error.message, hint=error.hint)
             )
-            done += CollectionResult(outage=halt)
-    return done
+            result += CollectionResult(outage=halt)
+    return result
 
 
 def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
@@ -376,7 +378,7 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
     price = find_price(EmbedderConfig.model_validate(batch.embedder))
     used = build_usage(Charge(tokens, 1, texts), price, batch=True)
     # The batch may have been submitted for any build with this embedder; the newest is charged.
-    made = [
+    generation_numbers = [
         generation.number
         for generation in ctx.catalog.generations.live(ctx.ref.id)
         if generation.embedder_id == batch.embedder_id
@@ -385,7 +387,7 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
         ctx.ref,
         *split_embedder_id(batch.embedder_id),
         used,
-        generation=max(made, default=None),
+        generation=max(generation_numbers, default=None),
     )
     return None if price is None else used.cost
 

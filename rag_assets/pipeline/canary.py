@@ -112,13 +112,13 @@ def run_canary(
         if target.ref.id not in known or now - known[target.ref.id].measured_at >= fresh
     ]
     answers = asyncio.run(_probe_embedders({target.ref.id: target.embedder for target in due}))
-    found = []
+    results = []
     for target in targets:
         # A tenant that was removed in the meantime needs no result.
         with suppress(TenantGone):
             id_ = target.ref.id
-            found.append(_build_result(catalog, target, known.get(id_), answers.get(id_), now))
-    return found
+            results.append(_build_result(catalog, target, known.get(id_), answers.get(id_), now))
+    return results
 
 
 async def _probe_embedders(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
@@ -153,7 +153,7 @@ def _build_result(
     now: datetime,
 ) -> CanaryResult:
     embedder_id = canary_target.embedder.embedder_id
-    seen = CanaryResult(canary_target.ref, embedder_id, canary_target.limit)
+    result = CanaryResult(canary_target.ref, embedder_id, canary_target.limit)
     stored = before
     charge = _find_charge(answer)
     if charge is not None:
@@ -162,22 +162,24 @@ def _build_result(
     if isinstance(answer, Answer):
         stored = _update_probes(before, answer, now)
     elif answer is not None:
-        seen = replace(seen, error=answer.advice)
+        result = replace(result, error=answer.advice)
     if stored is None:
-        return seen
-    seen = replace(seen, distances=stored.distances, since=stored.stored_at, at=stored.measured_at)
-    stored = replace(stored, passed=seen.passed)
-    is_new = before is None or seen.passed != before.passed
+        return result
+    result = replace(
+        result, distances=stored.distances, since=stored.stored_at, at=stored.measured_at
+    )
+    stored = replace(stored, passed=result.passed)
+    is_new = before is None or result.passed != before.passed
     if before is None:
         catalog.probes.store(canary_target.ref, embedder_id, stored)
     elif stored != before:
         catalog.probes.record_measurement(canary_target.ref, embedder_id, stored)
-    if is_new and not seen.passed:
+    if is_new and not result.passed:
         moved = {"distance": max(stored.distances), "limit": canary_target.limit}
         catalog.events.write(
             canary_target.ref, "model_changed", [{"embedder": embedder_id, **moved}]
         )
-    return replace(seen, is_new=is_new)
+    return replace(result, is_new=is_new)
 
 
 def _find_charge(answer: Answer | RagAssetsError | None) -> Charge | None:

@@ -78,12 +78,12 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
     masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []
     sample: list[tuple[str, str, int]] = []
-    for made in batched(_iter_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
-        ctx.lake.append_chunk_sets(made)
-        dropped |= {row.key: row.dropped for row in made if row.dropped}
-        token_counts += [chunk.token_count for row in made for chunk in row.chunks]
-        sample += islice(_iter_samples(by_key, made), _SAMPLE - len(sample))
-        progress.advance(len(made))
+    for chunk_sets in batched(_iter_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
+        ctx.lake.append_chunk_sets(chunk_sets)
+        dropped |= {row.key: row.dropped for row in chunk_sets if row.dropped}
+        token_counts += [chunk.token_count for row in chunk_sets for chunk in row.chunks]
+        sample += islice(_iter_samples(by_key, chunk_sets), _SAMPLE - len(sample))
+        progress.advance(len(chunk_sets))
     progress.finish()
     _warn_of_secrets(ctx, by_key, dropped)
     notes = list(_iter_secret_notes(by_key, masked, dropped))

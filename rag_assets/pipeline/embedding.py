@@ -354,9 +354,11 @@ def get_vectors(
     reason = _embed_kept_texts(
         ctx, generation, {key: texts[key] for key in texts if key in missing}
     )
-    found = ctx.lake.vectors(embedder_id, set(texts))
-    units = found.vectors / np.maximum(np.linalg.norm(found.vectors, axis=1, keepdims=True), 1e-12)
-    return dict(zip(found.hashes, units, strict=True)), reason
+    stored = ctx.lake.vectors(embedder_id, set(texts))
+    units = stored.vectors / np.maximum(
+        np.linalg.norm(stored.vectors, axis=1, keepdims=True), 1e-12
+    )
+    return dict(zip(stored.hashes, units, strict=True)), reason
 
 
 def _embed_kept_texts(

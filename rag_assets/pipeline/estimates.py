@@ -91,7 +91,7 @@ def estimate_sync(
     """Estimate a sync's duration and disk usage, from the present sizes of lake and index."""
     parts = {"reading": work.seconds, **_estimate_seconds(ctx, builds, work, is_batch=is_batch)}
     sizes = {
-        what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
+        name: average and count * average for name, count, average in _list_sizes(ctx, builds, work)
     }
     seconds, rates_lacking = _sum_parts(parts)
     total, sizes_lacking = _sum_parts(sizes)

@@ -168,8 +168,8 @@ def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> None:
         )
     ctx.guard()
     at = ctx.clock.now()
-    begun = ctx.catalog.erasures.begin_discard(ctx.ref, generation, by=order.by, at=at)
-    settle_discard(ctx, begun)
+    erasure = ctx.catalog.erasures.begin_discard(ctx.ref, generation, by=order.by, at=at)
+    settle_discard(ctx, erasure)
     payload = {"generation": number, "by": order.by, "state": generation.state}
     ctx.catalog.events.write(ctx.ref, "generation_discarded", [payload])
 
@@ -314,8 +314,8 @@ def _build_report(
     now: datetime,
 ) -> BuildReport:
     building = wanted and generation.state == "BUILDING"
-    done = progress.of_documents - (progress.behind or 0)
-    share = done / progress.of_documents if building and progress.of_documents else 1.0
+    indexed = progress.of_documents - (progress.behind or 0)
+    share = indexed / progress.of_documents if building and progress.of_documents else 1.0
     rate = _compute_rate(progress, now) if building else None
     left = (progress.behind or 0) - progress.waiting
     grace = timedelta(days=ctx.tenant.grace_days)

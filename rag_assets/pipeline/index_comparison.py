@@ -152,7 +152,7 @@ def find_suspects(
             include ids; None: compare numbers alone.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
-    found: set[str | None] = set()
+    suspects: set[str | None] = set()
     for version in counts:
         tally = tallies.get(version.document_id or "")
         if version.document_id in leaving:
@@ -162,11 +162,13 @@ def find_suspects(
             or version.index_key != tally.key
             or tally.scope not in {None, version.access_scope}
         ):
-            found.add(version.document_id)
+            suspects.add(version.document_id)
         else:
             tally.seen += version.count
             tally.checksum += version.ids or 0
-    return found | {id_ for id_, tally in tallies.items() if not _has_all_entries(id_, tally, ids)}
+    return suspects | {
+        id_ for id_, tally in tallies.items() if not _has_all_entries(id_, tally, ids)
+    }
 
 
 def _has_all_entries(
@@ -187,16 +189,16 @@ def _find_own_entries(
 
     These entries are this installation's own entries with changed fields. Each is counted as seen.
     """
-    found: dict[str, str] = {}
+    own_entries: dict[str, str] = {}
     for document_id, tally in tallies.items():
         if tally.seen >= tally.count:
             continue
         for ordinal in range(tally.count):
             id_ = entry_id(owner, document_id, tally.key, ordinal)
             if id_ in ids:
-                found[id_] = document_id
+                own_entries[id_] = document_id
                 tally.seen += 1
-    return found
+    return own_entries
 
 
 def _is_recorded_entry(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
@@ -234,14 +236,14 @@ def compare_entries(
     # Files of the lake that cannot be read are found when the lake itself is compared.
     lake = ctx.lake.readable()
     pace, owner = RateLimiter(), ctx.owner(generation)
-    found = VectorDrift()
+    drift = VectorDrift()
     for hashes in share.hash_range.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
         stored = lake.read_packed_vectors(generation.embedder_id, hashes)
         live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
         part = compare_vectors(held, stored, live)
-        found = VectorDrift(found.altered | part.altered, found.doubtful | part.doubtful)
+        drift = VectorDrift(drift.altered | part.altered, drift.doubtful | part.doubtful)
         pace.add_bytes(len(stored) * generation.dimensions * _BYTES_PER_NUMBER)
-    return found
+    return drift
 
 
 def compare_vectors(

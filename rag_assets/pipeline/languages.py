@@ -92,7 +92,7 @@ def sample_languages(
         RagAssetsError, OSError: a source cannot be opened.
     """
     deadline = time.monotonic() + seconds
-    found: list[str | None] = []
+    languages: list[str | None] = []
     failures: list[RagAssetsError | OSError] = []
     limits = tenant.parser.limits
     limits = replace(limits, seconds=min(limits.seconds, _DOCUMENT_SECONDS, max(seconds, 0.1)))
@@ -100,7 +100,7 @@ def sample_languages(
 
     def read() -> None:
         try:
-            found.extend(
+            languages.extend(
                 detect_language(outcome.result)
                 for outcome in pool.map(_iter_sample(tenant, settings, catalog, deadline))
                 if isinstance(outcome.result, ParsedText)
@@ -116,7 +116,7 @@ def sample_languages(
         reading.join(seconds)
     if failures:
         raise failures[0]
-    return Counter(language for language in found if language in PROSE)
+    return Counter(language for language in languages if language in PROSE)
 
 
 def advise_embedder(tenant: Tenant, languages: Counter[str]) -> str | None:

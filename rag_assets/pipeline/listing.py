@@ -214,8 +214,8 @@ def _record_listing(
     if deletions.removed:
         moved = find_successors(listing, documents, deletions.removed, scope)
         ctx.catalog.moves.record(ctx.ref, moved)
-        gone = [id_ for id_ in deletions.removed if id_ not in moved]
-        ctx.catalog.documents.mark_deleted(ctx.ref, gone)
+        removed_ids = [id_ for id_ in deletions.removed if id_ not in moved]
+        ctx.catalog.documents.mark_deleted(ctx.ref, removed_ids)
         uris = {row.document_id: row.uri for row in documents}
         events = [{"uri": uris[document_id]} for document_id in deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
@@ -492,11 +492,13 @@ def sample_changes(
         )
         for change in changes[:_SAMPLE]
     ]
-    gone = set(islice((id_ for id_ in removed if id_ not in moved), _SAMPLE - len(shown)))
+    sampled_removals = set(
+        islice((id_ for id_ in removed if id_ not in moved), _SAMPLE - len(shown))
+    )
     shown += [
         ListedChange("removed", row.uri, row.facts.size)
         for row in documents
-        if row.document_id in gone
+        if row.document_id in sampled_removals
     ]
     return tuple(shown)
 

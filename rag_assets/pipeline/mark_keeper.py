@@ -262,12 +262,16 @@ class CatalogMarkKeeper:
 
     def list_unknown_tenants(self) -> list[TenantRef]:
         """Return the tenants that have data in the stores, but that the catalog may have lost."""
-        found = {*self._lake.incarnations(), *self._blobs.incarnations()}
+        stored_tenants = {*self._lake.incarnations(), *self._blobs.incarnations()}
         indexes = self._store().indexes
         for name in indexes.names():
-            found.update(indexes.owners(name))
+            stored_tenants.update(indexes.owners(name))
         known = {(record.id, record.incarnation) for record in self._catalog.tenants.all()}
-        return [TenantRef(*owner) for owner in sorted(found - known) if not self.is_stray(*owner)]
+        return [
+            TenantRef(*owner)
+            for owner in sorted(stored_tenants - known)
+            if not self.is_stray(*owner)
+        ]
 
     def forget_unknown(self) -> list[str]:
         """Allow the data of tenants that the catalog has lost to be deleted; return their ids."""
@@ -287,17 +291,17 @@ class CatalogMarkKeeper:
 
     def find_pending_restore(self) -> RestorePending | None:
         """Return why tokens, grants and holds are not trusted; None if they are."""
-        found = self.compare_security_changes()
-        if found.standing == "current":
+        comparison = self.compare_security_changes()
+        if comparison.standing == "current":
             return None
         reasons = {
-            "set back": f"the catalog was restored from an earlier dump: {len(found.lost)} changes"
-            " of tokens, grants, holds or erasures are lost",
+            "set back": "the catalog was restored from an earlier dump:"
+            f" {len(comparison.lost)} changes of tokens, grants, holds or erasures are lost",
             "unknown": "no store has the journal of security changes: the catalog may come from an"
             " earlier dump",
         }
         return RestorePending(
-            reasons[found.standing],
+            reasons[comparison.standing],
             hint="no token is accepted and no data is deleted until an operator has run `rag-assets"
             " installation accept-restore`, which shows the lost changes",
         )
@@ -360,20 +364,20 @@ class CatalogMarkKeeper:
 
     def _read_note(self, name: str) -> dict[StoreName, str | None]:
         """Return a note, or None if it is missing, from each store that answers."""
-        found: dict[StoreName, str | None] = {}
+        notes: dict[StoreName, str | None] = {}
         for place in [*self._list_answering_stores()]:
             try:
-                found[place] = self._get_notes(place).read(name)
+                notes[place] = self._get_notes(place).read(name)
             except RagAssetsError as error:
                 self._pause_store(place, error)
-        if not found:
+        if not notes:
             self._paused_until.clear()
             raise ServiceUnavailable(
                 "no store that keeps the marks of the catalog answers",
                 hint="check that the lake, the store of uploaded files or Elasticsearch can be"
                 " reached",
             )
-        return found
+        return notes
 
     def _write_note(self, place: StoreName, name: str, text: str) -> bool:
         try:

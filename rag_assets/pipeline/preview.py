@@ -122,10 +122,10 @@ def iter_due_documents(
                 change.content_sha256,
             )
     # A document that was only touched keeps its content, but may still be pending.
-    seen = {change.document.document_id for change in changes if change.kind != "touched"}
+    changed_ids = {change.document.document_id for change in changes if change.kind != "touched"}
     vanished = frozenset() if plan.listing is None else plan.listing.removed
     paths = ListedPaths(source)
-    waiting = sorted(pending - seen - vanished)
+    waiting = sorted(pending - changed_ids - vanished)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
             yield PendingDocument(
@@ -153,8 +153,8 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
             missing = ctx.lake.find_missing_parsed(keys)
             parse += len(missing)
             stored = {key: by_key[key] for key in keys if key not in missing}
-            found = _measure_stored(ctx, stored, texts)
-            chunks, cut = chunks + found.chunks, cut + found.cut
+            measured = _measure_stored(ctx, stored, texts)
+            chunks, cut = chunks + measured.chunks, cut + measured.cut
             tasks = (_build_task(key, by_key[key][0]) for key in keys if key in missing)
             for outcome in pool.map(tasks):
                 if isinstance(outcome.result, ParsedText):
@@ -211,12 +211,15 @@ def _measure_parsed(
 ) -> int:
     count = 0
     for chosen in ways:
-        made = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
+        chunk_set = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
         texts.count(
-            {chunk.text_sha256: chunk.build_embedding_text(parsed.title) for chunk in made.chunks}
+            {
+                chunk.text_sha256: chunk.build_embedding_text(parsed.title)
+                for chunk in chunk_set.chunks
+            }
         )
-        texts.unread.add(made.language, made.chunks)
-        count += len(made.chunks)
+        texts.unread.add(chunk_set.language, chunk_set.chunks)
+        count += len(chunk_set.chunks)
     return count
 
 

@@ -284,7 +284,7 @@ def _shorten_sentence(sentence: str, longest: int) -> str:
 
 
 def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
-    found = (
+    texts = (
         phrase
         for keys in batched(sorted(dead.chunk_sets), 200)
         for chunk_set in ctx.lake.chunk_sets(keys).values()
@@ -293,7 +293,7 @@ def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]
         for text in (chunk.text, chunk.context)
         for phrase in extract_phrases(text)
     )
-    return islice(found, _MAX_PHRASES)
+    return islice(texts, _MAX_PHRASES)
 
 
 def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
@@ -321,17 +321,17 @@ def prove_erasure(
     uploaded: bool,
 ) -> dict[str, Any]:
     """Search every store for remaining data of erased documents; return the proof."""
-    found: dict[str, int | list[str]] = {
+    traces_by_store: dict[str, int | list[str]] = {
         "index": _count_index_entries(ctx, traces),
         "lake": _count_lake_files(ctx, traces),
         "postgres": _list_postgres_columns(ctx, traces),
     }
     if open_former_places(ctx.catalog, ctx.settings).lakes:
-        found["former places"] = count_files_left(ctx, traces.dead)
+        traces_by_store["former places"] = count_files_left(ctx, traces.dead)
     if uploaded:
         # Blobs that other uploads need are not leftovers; any other blob is.
-        found["blobs"] = len(list_unreferenced_blobs(ctx.catalog, ctx.blobs, ctx.ref))
-    return _build_document_proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
+        traces_by_store["blobs"] = len(list_unreferenced_blobs(ctx.catalog, ctx.blobs, ctx.ref))
+    return _build_document_proof(ctx, traces.kinds, traces_by_store, deleted_entries, dead_rows)
 
 
 def prove_credential_erasure(
@@ -339,8 +339,8 @@ def prove_credential_erasure(
 ) -> dict[str, Any]:
     """Search every store for erased texts with credentials, by hash; return the proof."""
     traces = Traces(dead=dead)
-    found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
-    return _build_document_proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
+    remaining = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
+    return _build_document_proof(ctx, ["hashes"], remaining, deleted_entries, dead_rows)
 
 
 def require_nothing_left(
@@ -350,7 +350,7 @@ def require_nothing_left(
     histories: Sequence[DagsterHistory] = (),
 ) -> None:
     """Require that a search after an erasure has found no data."""
-    places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
+    places = ", ".join(f"{place}: {remainder}" for place, remainder in left.items() if remainder)
     instances = ", ".join(history.place for history in histories)
     waiting = (
         f" once the Dagster instance {instances} has deleted its runs: start its daemon, or set"
@@ -368,14 +368,14 @@ def require_nothing_left(
 def _build_document_proof(
     ctx: TenantContext,
     searched_for: Sequence[str],
-    found: Mapping[str, Any],
+    remaining: Mapping[str, Any],
     deleted_entries: int | None,
     dead_rows: int,
 ) -> dict[str, Any]:
     unseen = open_former_places(ctx.catalog, ctx.settings).unseen
     remote = ctx.tenant.embedder.provider not in {"local", "deterministic"}
     return build_proof(
-        searched_for, found, deleted_entries, dead_rows, unseen=unseen, remote=remote
+        searched_for, remaining, deleted_entries, dead_rows, unseen=unseen, remote=remote
     )
 
 
@@ -387,7 +387,7 @@ def add_counts_left(counts: Iterable[int | None]) -> int | None:
 
 def build_proof(
     searched_for: Sequence[str],
-    found: Mapping[str, Any],
+    remaining: Mapping[str, Any],
     deleted_entries: int | None,
     dead_rows: int,
     *,
@@ -397,11 +397,11 @@ def build_proof(
     """Return the kinds of traces searched for and the traces found, as stored in a receipt."""
     return {
         "searched for": [*searched_for],
-        "found": dict(found),
+        "found": dict(remaining),
         "deleted entries in segments": deleted_entries,
         "dead rows in tables": dead_rows,
         "places not seen": [*unseen],
-        "complete": not (any(found.values()) or deleted_entries or dead_rows or unseen),
+        "complete": not (any(remaining.values()) or deleted_entries or dead_rows or unseen),
         "out of reach": {
             **_OUT_OF_REACH,
             **(_AT_THE_PROVIDER if remote else {}),
@@ -456,11 +456,11 @@ def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[
 
 
 def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
-    found = set[str]().union(*find_remaining_entries(ctx, traces).values())
+    entries = set[str]().union(*find_remaining_entries(ctx, traces).values())
     if (vectors := ctx.store.vectors) is not None:
-        found.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
-        found.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))
-    return len(found)
+        entries.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
+        entries.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))
+    return len(entries)
 
 
 def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:

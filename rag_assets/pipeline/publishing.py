@@ -96,8 +96,8 @@ def publish_slice(
     )
     upserted, replaced = _publish_versions(work.context, work, due)
     if ctx.catalog.moves.end(ctx.ref):
-        gone, former = delete_removed_documents(ctx)
-        removed, deleted = removed + gone, deleted + former
+        moved, former_entries = delete_removed_documents(ctx)
+        removed, deleted = removed + moved, deleted + former_entries
     follow_moved_pages(ctx)
     forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):

@@ -78,7 +78,7 @@ def prove_removal(
     )
     if store.vectors is not None:
         left += len(store.vectors.schemas(record.id))
-    found = {
+    remaining = {
         "index": left,
         "lake": len(list_incarnations(stores.lake, record.ref)),
         "blobs": len(list_incarnations(stores.blobs, record.ref)),
@@ -87,13 +87,13 @@ def prove_removal(
         ),
     }
     if former.lakes or former.blobs:
-        found["former places"] = purge_tenant_files((*former.lakes, *former.blobs), record.ref)
+        remaining["former places"] = purge_tenant_files((*former.lakes, *former.blobs), record.ref)
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", *traces.kinds]
     return build_proof(
         searched_for,
-        found,
+        remaining,
         add_counts_left(deleted_entries),
         dead_rows,
         unseen=former.unseen,
@@ -276,8 +276,8 @@ def _delete_stray_vectors(catalog: Catalog, keeper: CatalogMarkKeeper, store: Ve
         return 0
     # A build's row names its tables before they are created, so none of the tables found is a new
     # one.
-    found = store.vectors.schemas()
-    if not found:
+    schemas = store.vectors.schemas()
+    if not schemas:
         return 0
     refs = [record.ref for record in catalog.tenants.all()]
     live = catalog.generations.list_live_by_tenant(ref.id for ref in refs)
@@ -287,7 +287,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: CatalogMarkKeeper, store: Ve
         for generation in live.get(ref.id, ())
         if generation.vectors_beside is not None
     }
-    strays = [schema for schema in found if schema not in known]
+    strays = [schema for schema in schemas if schema not in known]
     if strays and (
         keeper.list_unknown_tenants() or any(keeper.compare_marks(ref) != "current" for ref in refs)
     ):

@@ -69,23 +69,23 @@ class PruningReport:
 
     def warnings(self, tenant_id: str) -> list[str]:
         """Return warnings for people, each one sentence."""
-        found = [
+        messages = [
             f"{format_count(prune.due, 'document')} of {prune.documents:,} in source"
             f" {prune.source!r} exceed their retention, but so many are pruned only after"
             f" confirmation. To prune them, run: rag-assets prune {tenant_id} --confirm"
             for prune in self.held
         ]
         if self.refused is not None:
-            found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
+            messages.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
         if self.doubt is not None:
-            found.append(self.doubt.message_with_hint)
+            messages.append(self.doubt.message_with_hint)
         if self.corrected:
-            found.append(
+            messages.append(
                 f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the future,"
                 " recorded while the clock was ahead: their ages are now counted from the present"
                 " time"
             )
-        return found
+        return messages
 
 
 def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningReport:

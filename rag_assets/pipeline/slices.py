@@ -373,8 +373,8 @@ def _find_complete_documents(ctx: TenantContext, documents: Iterable[Document]) 
 class StageProgress:
     """Counts items of one stage and reports the count, total, rate and time left."""
 
-    def __init__(self, what: str, total: int, log: Callable[[str], None]) -> None:
-        self._what = what
+    def __init__(self, noun: str, total: int, log: Callable[[str], None]) -> None:
+        self._what = noun
         self._total = total
         self._log = log
         self._count = 0

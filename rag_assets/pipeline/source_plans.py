@@ -175,17 +175,17 @@ def _find_lost_by_folder(
     """Return the ids of the lost documents in each folder that was replaced or is missing."""
     if listing.folders is None or not isinstance(source, FolderSource):
         return {}
-    found = {}
+    lost_by_folder = {}
     for folder, identity in sorted(former.items()):
         # A folder that the configuration now excludes is not listed.
         now = listing.folders.get(folder) or FolderIdentity.from_path(source.locate_folder(folder))
         if now is None or not now.is_same(identity):
-            found[folder] = {
+            lost_by_folder[folder] = {
                 row.document_id
                 for row in documents
                 if row.document_id in listing.lost and _is_in_folder(parse_path(row.uri), folder)
             }
-    return {folder: lost for folder, lost in found.items() if lost}
+    return {folder: lost for folder, lost in lost_by_folder.items() if lost}
 
 
 def _hold_lost_folders(

@@ -188,10 +188,10 @@ class UploadedFiles:
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
         """See UploadStore.stream."""
-        found = self.uploads.content(source, path)
-        if found is None:
+        content = self.uploads.content(source, path)
+        if content is None:
             raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
-        yield from self._stream_content(*found)
+        yield from self._stream_content(*content)
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """See UploadStore.stream_former."""

@@ -274,7 +274,7 @@ class Asker:
         finally:
             await retriever.close()
         answers = {id_: task.result() for id_, task in tasks.items()}
-        if any(found.disabled for found in answers.values()):
+        if any(search_answer.disabled for search_answer in answers.values()):
             raise ConfigurationError(
                 f"tenant {ctx.ref.id!r} was disabled while its questions were asked",
                 hint=f"enable it with `rag-assets tenants enable {ctx.ref.id}`",

@@ -121,12 +121,12 @@ def _get_lookalike(character: str) -> str:
     # and unassigned ones.
     if character in _BLANK or (category[0] in "MZC" and category != "Mc"):
         return ""
-    found = _find_prototype(character)
-    if found is not None:
-        return found
+    prototype = _find_prototype(character)
+    if prototype is not None:
+        return prototype
     small = unicodedata.normalize("NFKD", character.casefold())
-    seen = [each for each in small if unicodedata.category(each)[0] not in "MZC"]
-    return "".join(_find_prototype(each) or each for each in seen)
+    visible = [each for each in small if unicodedata.category(each)[0] not in "MZC"]
+    return "".join(_find_prototype(each) or each for each in visible)
 
 
 def _find_prototype(character: str) -> str | None:
@@ -135,10 +135,10 @@ def _find_prototype(character: str) -> str | None:
         return character.casefold()
     if character in _ADDED:
         return _ADDED[character]
-    found = _load_prototypes().get(character)
-    if found == "l" and character.casefold() != character:  # A capital I of any alphabet.
+    prototype = _load_prototypes().get(character)
+    if prototype == "l" and character.casefold() != character:  # A capital I of any alphabet.
         return "i"
-    return found or _get_letter_of_small_capital(character)
+    return prototype or _get_letter_of_small_capital(character)
 
 
 @lru_cache(maxsize=1)

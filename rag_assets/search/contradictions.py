@@ -102,16 +102,18 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
     bounds = tuple(_iter_contrary_bounds(statement, claim, parsed))
     rules: tuple[Callable[[ParsedStatement, ParsedStatement], str | None], ...]
     rules = (_find_denial, _find_word_for_lacking_thing, _find_word_with_opposite, _find_swap)
-    meant = _list_comparable_statements(statement, parsed)
+    comparable = _list_comparable_statements(statement, parsed)
     for rule in rules:
         if rule is _find_denial and _is_similar_text_negated(statement, parsed):
             continue
         denied = (
-            _list_statements_with_negated_word(statement, meant, parsed)
+            _list_statements_with_negated_word(statement, comparable, parsed)
             if rule is _find_denial
             else []
         )
-        contrary = _find_first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
+        contrary = _find_first_if_in_all(
+            rule(statement, sentence) for sentence in denied or comparable
+        )
         if contrary is not None:
             return (*bounds, contrary)
     for contrary_in in (
@@ -119,7 +121,9 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
         _find_counterpart,
         _find_crossed_word,
     ):
-        contrary = _find_first_if_in_all(contrary_in(statement, sentence) for sentence in meant)
+        contrary = _find_first_if_in_all(
+            contrary_in(statement, sentence) for sentence in comparable
+        )
         if contrary is not None:
             return (*bounds, contrary)
     return bounds
@@ -139,10 +143,10 @@ def _list_comparable_statements(
     claim: ParsedStatement, passage: ParsedPassage
 ) -> list[ParsedStatement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
-    for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.sentence_index)):
-        if found := [*statements.find_similar(claim, least)]:
-            best = max(share for _, share in found)
-            return [one for one, share in found if share >= best - _NEAR]
+    for min_share, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.sentence_index)):
+        if scored := [*statements.find_similar(claim, min_share)]:
+            best = max(share for _, share in scored)
+            return [statement for statement, share in scored if share >= best - _NEAR]
     return []
 
 
@@ -253,8 +257,8 @@ def _are_on_opposite_sides_of_bound(
         for text in (claim, statement)
     )
     return any(
-        mine & one and theirs & other and not (mine & other or theirs & one)
-        for one, other in ((_BEYOND, _WITHIN), (_WITHIN, _BEYOND))
+        mine & first and theirs & second and not (mine & second or theirs & first)
+        for first, second in ((_BEYOND, _WITHIN), (_WITHIN, _BEYOND))
     )
 
 
@@ -265,10 +269,10 @@ def _find_word_with_negating_prefix(
     for first, second in ((claim, statement), (statement, claim)):
         for word in first.words:
             for prefix in _PREFIXES.get(claim.language, ()):
-                rest = word.stem.removeprefix(prefix)
-                least = _MIN_PREFIXED_LETTERS - (prefix in _SURE_PREFIXES)
-                is_prefixed = rest != word.stem and len(rest) >= least
-                if is_prefixed and rest in second.stems - first.stems:
+                stem = word.stem.removeprefix(prefix)
+                min_letters = _MIN_PREFIXED_LETTERS - (prefix in _SURE_PREFIXES)
+                is_prefixed = stem != word.stem and len(stem) >= min_letters
+                if is_prefixed and stem in second.stems - first.stems:
                     return word.written
     return None
 
@@ -426,8 +430,8 @@ def _list_words_before(statement: ParsedStatement, passage: ParsedPassage) -> fr
     """Return the words in earlier sentences that "the" or a pronoun in a statement may refer to."""
     at = passage.by_statement.get(statement, 0)
     sentences = passage.sentences
-    meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
-    return frozenset[str]().union(*(sentence.content for sentence in meant))
+    sentences_before = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
+    return frozenset[str]().union(*(sentence.content for sentence in sentences_before))
 
 
 def _iter_contrary_bounds(

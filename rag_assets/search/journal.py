@@ -154,8 +154,8 @@ class JournaledSearch:
 
     def record_clarification(self, clarification: Clarification) -> None:
         """Record that the user must be asked before the work can continue."""
-        asked = {"question": clarification.question, "names": list(clarification.names)}
-        self.record("paused_for_input", asked)
+        payload = {"question": clarification.question, "names": list(clarification.names)}
+        self.record("paused_for_input", payload)
 
     def record_failure(self, error: BaseException) -> None:
         """Record that the search failed."""

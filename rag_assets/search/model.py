@@ -252,10 +252,10 @@ def _list_stored_forms_of(value: _Value | None) -> tuple[str | None, ...]:
         return (value,) if number is None else _list_stored_forms_of(number)
     if isinstance(value, bool):
         return ("true" if value else "false",)
-    whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
+    whole_number_forms = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
     # The stores write exponents in different forms: 1e-07 or 1e-7.
     short = str(value).replace("e-0", "e-").replace("e+", "e")
-    return tuple(dict.fromkeys((*whole, str(value), short)))
+    return tuple(dict.fromkeys((*whole_number_forms, str(value), short)))
 
 
 def _find_written_number(text: str) -> float | None:
@@ -320,9 +320,9 @@ class SearchRequest(Question):
     @classmethod
     def of(cls, **values: Any) -> Self:
         """Build a request from these values; leave out values of None."""
-        given = {name: value for name, value in values.items() if value is not None}
+        present_values = {name: value for name, value in values.items() if value is not None}
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(present_values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":

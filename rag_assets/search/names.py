@@ -158,24 +158,24 @@ class NamedWords:
     @cached_property
     def names_by_beginning(self) -> Mapping[str, Sequence[str]]:
         """Return the names by their first letters, which the inflected forms of a name share."""
-        found = defaultdict[str, list[str]](list)
+        names = defaultdict[str, list[str]](list)
         for name in self.names:
-            found[name[:_MIN_STEM_LETTERS]].append(name)
-        return found
+            names[name[:_MIN_STEM_LETTERS]].append(name)
+        return names
 
     @cached_property
     def names_by_neighbours(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
         """Return the runs of capitalized words (each once), grouped by the words around them."""
-        found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
+        names_by_place = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
                 for place, runs in part.names_by_neighbours.items():
-                    found[place].update(dict.fromkeys(runs))
+                    names_by_place[place].update(dict.fromkeys(runs))
         else:
             for begin, end in _find_runs(self.words):
                 names = tuple(word.folded for word in self.words[begin:end])
-                found[_get_neighbours(self.words, begin, end)][names] = None
-        return {place: tuple(runs) for place, runs in found.items()}
+                names_by_place[_get_neighbours(self.words, begin, end)][names] = None
+        return {place: tuple(runs) for place, runs in names_by_place.items()}
 
     @cached_property
     def do_capitals_mark_names(self) -> bool:
@@ -392,8 +392,8 @@ def _is_inflection(first: str, second: str) -> bool:
         return False
     if shared == min(len(first), len(second)):
         return True
-    most = 1 if shared == _MIN_STEM_LETTERS else _MAX_ENDING_LETTERS - 1
-    return max(len(first), len(second)) - shared <= most and shared > _MIN_STEM_LETTERS
+    max_ending = 1 if shared == _MIN_STEM_LETTERS else _MAX_ENDING_LETTERS - 1
+    return max(len(first), len(second)) - shared <= max_ending and shared > _MIN_STEM_LETTERS
 
 
 def _compute_capital_share(words: Sequence[_Word]) -> float:

@@ -185,7 +185,7 @@ def blank_hosts(folded: str) -> str:
     """Replace the IP addresses of a folded text with spaces."""
     for pattern in (_IPV4, _IPV6):
         folded = pattern.sub(
-            lambda found: _replace_with_line_feeds(found) if _is_host(found[0]) else found[0],
+            lambda match: _replace_with_line_feeds(match) if _is_host(match[0]) else match[0],
             folded,
         )
     return folded
@@ -262,15 +262,15 @@ class Addresses:
     @classmethod
     def parse(cls, text: str) -> Addresses:
         """Return the addresses of a text, in lower case."""
-        seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
+        folded = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
         # Restore addresses that are written so that they do not become links, such as `hxxp` or
         # `[at]`.
-        seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")
+        folded = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", folded)).replace("hxxp", "http")
         links = (
             next(group for group in link.groups() if group is not None)
-            for link in _LINK.finditer(seen)
+            for link in _LINK.finditer(folded)
         )
-        names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(seen))
+        names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(folded))
         bare = (_SCHEME.sub("", link).rstrip(_TRAILING) for link in links)
         return cls(frozenset(bare), frozenset(names), Numbers.parse(text))
 
@@ -300,8 +300,10 @@ def _replace_with_spaces(match: re.Match[str]) -> str:
 
 def list_cited_numbers(text: str) -> tuple[int, ...]:
     """Return the numbers that a text cites, in order, without duplicates."""
-    found = (number for marker in _MARKER.finditer(text) for number in _iter_marker_numbers(marker))
-    return tuple(dict.fromkeys(found))
+    numbers = (
+        number for marker in _MARKER.finditer(text) for number in _iter_marker_numbers(marker)
+    )
+    return tuple(dict.fromkeys(numbers))
 
 
 def blank_markers(text: str) -> str:
@@ -379,7 +381,7 @@ def find_list_marker(text: str) -> str:
 
 def _iter_sentence_ends(answer: str, prose: str, line: AnswerPart) -> Iterator[int]:
     lead = _LEAD.match(prose, line.start, line.end)
-    begun = lead.end() if lead else line.start
+    sentence_start = lead.end() if lead else line.start
     start = end = line.start
     has_address = False
     for cut in _find_cuts(prose, line.start, line.end):
@@ -391,7 +393,9 @@ def _iter_sentence_ends(answer: str, prose: str, line: AnswerPart) -> Iterator[i
         in_address = has_address and cut < end and _may_continue(answer, cut)
         # An exclamation mark may be the start of an image.
         in_image = answer.startswith("![", cut - 1) or answer.startswith("![", cut - 2)
-        if cut > begun and not (in_address or in_image or _is_abbreviated(answer, line.start, cut)):
+        if cut > sentence_start and not (
+            in_address or in_image or _is_abbreviated(answer, line.start, cut)
+        ):
             yield cut
 
 

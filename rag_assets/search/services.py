@@ -155,21 +155,25 @@ class EntryCache:
             request = RankingRequest(
                 Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MAX_AT_ONCE, symbols=True
             )
-            [found] = await self._searcher.rankings(index_name, owner, [request])
-            if len(found) >= _MAX_AT_ONCE:
+            [candidates] = await self._searcher.rankings(index_name, owner, [request])
+            if len(candidates) >= _MAX_AT_ONCE:
                 # The entries of the last document may be incomplete, and later documents may be
                 # missing.
-                met = dict.fromkeys(candidate.document_id for candidate in found)
-                met.popitem()
+                document_ids = dict.fromkeys(candidate.document_id for candidate in candidates)
+                document_ids.popitem()
                 self._cache_entries(
                     known,
-                    [*met],
-                    [candidate for candidate in found if candidate.document_id in met],
+                    [*document_ids],
+                    [
+                        candidate
+                        for candidate in candidates
+                        if candidate.document_id in document_ids
+                    ],
                 )
                 if any(document_id not in known.documents for document_id in wanted):
                     return None
             else:
-                self._cache_entries(known, unknown, found)
+                self._cache_entries(known, unknown, candidates)
         return _list_entries(places, known)
 
     def forget_former(
@@ -198,10 +202,10 @@ class EntryCache:
         return known
 
     def _cache_entries(
-        self, known: _CachedBuild, documents: Sequence[str], found: Sequence[Candidate]
+        self, known: _CachedBuild, documents: Sequence[str], candidates: Sequence[Candidate]
     ) -> None:
         by_document: dict[str, list[Candidate]] = {document: [] for document in documents}
-        for candidate in found:
+        for candidate in candidates:
             by_document[candidate.document_id].append(candidate)
         for document_id, entries in by_document.items():
             known.add(document_id, sorted(entries, key=lambda entry: entry.id))
@@ -216,12 +220,12 @@ class EntryCache:
 
 def _list_entries(places: Sequence[Place], known: _CachedBuild) -> list[Candidate]:
     """Return the cached entries at these places, in the order of the places, each once."""
-    found: dict[str, Candidate] = {}
+    entries: dict[str, Candidate] = {}
     for place in places:
         for entry in known.documents.get(place.document_id, ()):
             if place.symbol is None or place.symbol == entry.symbol != "":
-                found.setdefault(entry.id, entry)
-    return [*found.values()]
+                entries.setdefault(entry.id, entry)
+    return [*entries.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +348,8 @@ class SearchServices:
         """Return a service of a system, created once and shared by all steps."""
         if make not in self._system_services:
             self._system_services[make] = make()
-        found: ServiceT = self._system_services[make]
-        return found
+        service: ServiceT = self._system_services[make]
+        return service
 
 
 class TrustedStep:

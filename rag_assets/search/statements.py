@@ -200,13 +200,13 @@ class ParsedStatement:
         This is the content word after a negation; in some languages, the one before it as well.
         """
         negators = get_word_list("negators", self.language)
-        found: list[str] = []
+        words: list[str] = []
         for at, word in enumerate(self.words):
             if word.written in negators:
-                found += [after.stem for after in self.words[at:] if after.has_meaning][:1]
+                words += [after.stem for after in self.words[at:] if after.has_meaning][:1]
                 if self.language in _DENY_BEHIND:
-                    found += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
-        return frozenset(found)
+                    words += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
+        return frozenset(words)
 
     def find_polarities(self, stem: str) -> frozenset[bool]:
         """Return whether the clauses that contain a stem are negated: True, False or both."""
@@ -224,14 +224,14 @@ class StatementIndex:
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
         """Return the indexes of the statements that contain each stem."""
-        found = defaultdict[str, list[int]](list)
+        positions = defaultdict[str, list[int]](list)
         for at, statement in enumerate(self.statements):
             for stem in statement.stems:
-                found[stem].append(at)
-        return found
+                positions[stem].append(at)
+        return positions
 
     def find_similar(
-        self, claim: ParsedStatement, least: float
+        self, claim: ParsedStatement, min_share: float
     ) -> Iterator[tuple[ParsedStatement, float]]:
         """Yield the statements with at least a given share of a claim's words, and that share."""
         counts = Counter(at for stem in claim.content for at in self.places.get(stem, ()))
@@ -239,9 +239,9 @@ class StatementIndex:
         # statement is not counted.
         plain = len(claim.content.difference(claim.stems_with_opposites))
         for at, count in sorted(counts.items()):
-            if count / max(count, plain) < least:
+            if count / max(count, plain) < min_share:
                 continue
-            if (share := compute_word_share(claim, self.statements[at])) >= least:
+            if (share := compute_word_share(claim, self.statements[at])) >= min_share:
                 yield self.statements[at], share
 
 
@@ -287,19 +287,19 @@ class ParsedPassage:
     @cached_property
     def by_part(self) -> Mapping[ParsedStatement, int]:
         """Return the index of the first sentence that contains each segment."""
-        found: dict[ParsedStatement, int] = {}
+        indexes: dict[ParsedStatement, int] = {}
         for at, sentence in enumerate(self.sentences):
             for part in sentence.parts:
-                found.setdefault(part, at)
-        return found
+                indexes.setdefault(part, at)
+        return indexes
 
     @cached_property
     def by_statement(self) -> Mapping[ParsedStatement, int]:
         """Return the index of the first sentence that equals or contains each statement."""
-        found = dict(self.by_part)
+        indexes = dict(self.by_part)
         for at, sentence in enumerate(self.sentences):
-            found[sentence] = min(at, found.get(sentence, at))
-        return found
+            indexes[sentence] = min(at, indexes.get(sentence, at))
+        return indexes
 
 
 def compute_word_share(claim: ParsedStatement, statement: ParsedStatement) -> float:
@@ -407,13 +407,13 @@ def get_opposites_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
         For each group: whether its sides are converses, such as buy and sell; the stem's own side,
             which contains its synonyms; and the stems of all other sides.
     """
-    found: dict[str, list[_Side]] = {}
+    opposites: dict[str, list[_Side]] = {}
     for are_converses, sides in list_opposites(language):
         for side in sides:
             others = frozenset[str]().union(*(other for other in sides if other is not side)) - side
             for stem in side:
-                found.setdefault(stem, []).append((are_converses, side, others))
-    return found
+                opposites.setdefault(stem, []).append((are_converses, side, others))
+    return opposites
 
 
 @lru_cache(maxsize=32)
@@ -490,26 +490,26 @@ def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
 
     A negation swaps the sides.
     """
-    folded, found = normalize_characters(text), dict[str, set[str]]()
-    rest = folded
+    folded, bounds = normalize_characters(text), dict[str, set[str]]()
+    remaining_text = folded
     for pattern in _BOUNDED:
         for bound in pattern.finditer(folded):
             values = parse_word_values(bound["value"])
             written = f"{min(values):g}" if values else bound["value"]
             if written[0].isdigit():
-                found.setdefault(written, set()).add(_SIDES[bound["bound"]])
-        rest = pattern.sub(r"\g<value>", rest)
+                bounds.setdefault(written, set()).add(_SIDES[bound["bound"]])
+        remaining_text = pattern.sub(r"\g<value>", remaining_text)
     statement, turned = (
-        ParsedStatement(_parse_words(rest, language), language),
+        ParsedStatement(_parse_words(remaining_text, language), language),
         {"low": "high", "high": "low"},
     )
-    for value, sides in found.items():
+    for value, sides in bounds.items():
         if any(
             True in statement.find_polarities(stem)
             for stem in iter_stems_of_value(statement, value)
         ):
-            found[value] = {turned[side] for side in sides}
-    return found
+            bounds[value] = {turned[side] for side in sides}
+    return bounds
 
 
 def iter_stems_of_value(statement: ParsedStatement, value: str) -> Iterator[str]:

@@ -290,7 +290,7 @@ def find_table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank
     """
     rows = [*split_rows(text, start, end)]
     first_row = find_header_end(text, start, end)
-    least = min((row.indent for row in rows[1:] if row.indent >= 0), default=0)
+    min_indent = min((row.indent for row in rows[1:] if row.indent >= 0), default=0)
     body = [text[row.start : row.end] for row in rows if row.start >= first_row]
     is_drawn = sum(map(is_rule, body)) > 1
     for above, row in pairwise(rows):
@@ -299,7 +299,7 @@ def find_table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank
         elif is_drawn:
             rank = Rank.ITEM if is_rule(text[above.start : above.end]) else Rank.SENTENCE
         else:
-            rank = Rank.ITEM if row.indent == least else Rank.SENTENCE
+            rank = Rank.ITEM if row.indent == min_indent else Rank.SENTENCE
         yield row.start, rank
 
 
@@ -318,7 +318,9 @@ def find_list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]
     """
     rows = [*split_rows(text, start, end)]
     are_items = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
-    least = min((row.indent for row, item in zip(rows, are_items, strict=True) if item), default=-1)
+    min_indent = min(
+        (row.indent for row, item in zip(rows, are_items, strict=True) if item), default=-1
+    )
     # In a long run of blanks, searching with the pattern would take quadratic time.
     fence, has_fences = "", any(text.find(sign, start, end) >= 0 for sign in ("```", "~~~"))
     for at, row in enumerate(rows):
@@ -327,7 +329,7 @@ def find_list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]
         if fence:
             rank = Rank.WORD
         elif are_items[at]:
-            rank = Rank.ITEM if row.indent <= least else Rank.PARAGRAPH
+            rank = Rank.ITEM if row.indent <= min_indent else Rank.PARAGRAPH
         elif at and rows[at - 1].indent < 0:
             rank = Rank.PARAGRAPH
         elif opening:

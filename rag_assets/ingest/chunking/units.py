@@ -201,10 +201,10 @@ def _cut_region(
     region, before = regions[index], regions[index - 1] if index else None
     below_heading = before is not None and before.kind == "heading" and before.end == region.start
     rank = Rank.HEADING if below_heading else Rank.BLOCK
-    whole = _UnitSpan(region.start, region.end, rank, index)
+    region_span = _UnitSpan(region.start, region.end, rank, index)
     if region.kind == "heading":
-        return iter((whole,))
-    return _cut(text, whole, grammar.get_cuts(region.kind))
+        return iter((region_span,))
+    return _cut(text, region_span, grammar.get_cuts(region.kind))
 
 
 def _cut(text: str, piece: _UnitSpan, cuts: Cuts) -> Iterator[_UnitSpan]:

@@ -329,10 +329,10 @@ def guess_text_type(data: bytes) -> str:
 
 def _reduce_to_ascii(data: bytes) -> bytes:
     """Return the start of a document with each ASCII character as one byte, even from UTF-16."""
-    beginning = data[:_TEXT_BEGINNING].removeprefix(UTF8_MARK)
-    if beginning.startswith(UTF16_MARKS):
-        return beginning[2:].replace(b"\0", b"")
-    return beginning
+    head = data[:_TEXT_BEGINNING].removeprefix(UTF8_MARK)
+    if head.startswith(UTF16_MARKS):
+        return head[2:].replace(b"\0", b"")
+    return head
 
 
 PDF_MARK = b"%PDF-"

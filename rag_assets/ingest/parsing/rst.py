@@ -157,12 +157,12 @@ class _RstParser:
         just as short.
         """
         title, under = self._get_line_text(at).strip(), self._get_line_text(at + 1)
-        least = min(len(title), _MIN_UNDERLINE_LENGTH)
+        min_length = min(len(title), _MIN_UNDERLINE_LENGTH)
         return (
             bool(title)
             and not is_transition(title)
             and is_adornment(under)
-            and len(under.rstrip()) >= least
+            and len(under.rstrip()) >= min_length
         )
 
     def _assign_level(self, character: str, *, over: bool) -> int:

@@ -402,8 +402,8 @@ def _read_formats(package: Package) -> dict[int, str]:
     own = {f.get("numFmtId", ""): f.get("formatCode", "") for f in styles.iter(f"{_S}numFmt")}
     codes = {**{str(number): code for number, code in _BUILT_IN_FORMATS.items()}, **own}
     cell_styles = styles.iterfind(f"{_S}cellXfs/{_S}xf")
-    found = (codes.get(style.get("numFmtId", ""), "") for style in cell_styles)
-    return {i: clean(code) for i, code in enumerate(found) if 0 < len(code) <= _LONGEST_FORMAT}
+    formats = (codes.get(style.get("numFmtId", ""), "") for style in cell_styles)
+    return {i: clean(code) for i, code in enumerate(formats) if 0 < len(code) <= _LONGEST_FORMAT}
 
 
 def _format_value(value: _Value, code: str) -> str:
@@ -440,8 +440,8 @@ def _format_time(value: time | date | datetime | timedelta, code: str) -> str:
 
 
 def _format_plainly(value: float) -> str:
-    whole = float(value).is_integer() and abs(value) < _LARGEST_WHOLE
-    return str(int(value)) if whole else f"{value:.15g}"
+    is_whole = float(value).is_integer() and abs(value) < _LARGEST_WHOLE
+    return str(int(value)) if is_whole else f"{value:.15g}"
 
 
 def _format_duration(value: timedelta, code: str) -> str:

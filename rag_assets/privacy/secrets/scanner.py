@@ -175,19 +175,19 @@ class SecretScanner:
         text around them is scanned again until there are no new findings. A TimeoutError means that a
         scan took too long; there is no partial answer.
         """
-        found = merge_spans(self._scan_views(text))
-        spans = list(found)
+        new_spans = merge_spans(self._scan_views(text))
+        spans = list(new_spans)
         rest = text
         for _ in range(_MOST_ROUNDS):
-            if not found:
+            if not new_spans:
                 break
-            rest = mask(rest, found)
-            found = merge_spans(
+            rest = mask(rest, new_spans)
+            new_spans = merge_spans(
                 chain.from_iterable(
-                    self._scan_part(rest, *w) for w in _find_lines_around(rest, found)
+                    self._scan_part(rest, *w) for w in _find_lines_around(rest, new_spans)
                 )
             )
-            spans += found
+            spans += new_spans
         return merge_spans(spans)
 
     def _scan_views(self, text: str) -> Iterator[SecretSpan]:

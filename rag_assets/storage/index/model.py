@@ -159,8 +159,8 @@ class Entry:
         if named is None:
             return dict(self.document.metadata)
         names = {SYMBOL: named.symbol, SIGNATURE: named.signature}
-        told = {name: value[:_LONGEST_NAME] for name, value in names.items() if value}
-        return {**self.document.metadata, **told}
+        stored_names = {name: value[:_LONGEST_NAME] for name, value in names.items() if value}
+        return {**self.document.metadata, **stored_names}
 
     @property
     def id(self) -> str:

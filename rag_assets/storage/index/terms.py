@@ -487,7 +487,7 @@ def _split_words(
     written = {
         word: parts
         for word, parts in islice(distinct.items(), MOST_TITLE_WORDS)
-        if parts and not any(is_phrase(one) or is_sequence(one) for one in parts)
+        if parts and not any(is_phrase(piece) or is_sequence(piece) for piece in parts)
     }
     pairs = {
         (left[-1], right[0]): end - begin - 1

@@ -230,14 +230,14 @@ def read_hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
 
     If a definition was split into several chunks, the first chunk is used.
     """
-    found: dict[str, dict[str, str]] = {}
+    hashes_by_path: dict[str, dict[str, str]] = {}
     columns = ("key", "definitions", "text_sha256")
     for key, definitions, hashes in frame.select(columns).iter_rows():
-        of_text = found.setdefault(key, {})
+        of_text = hashes_by_path.setdefault(key, {})
         for definition, text_sha256 in zip(definitions or (), hashes, strict=False):
             if definition["symbol"]:
                 of_text.setdefault(definition["symbol"], text_sha256)
-    return found
+    return hashes_by_path
 
 
 def build_vectors_frame(

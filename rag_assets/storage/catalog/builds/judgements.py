@@ -135,7 +135,10 @@ class JudgementTable(CatalogQueries):
                 is_other = (
                     columns.tenant == ref.id,
                     columns.synthetic == (others == "replace synthetic"),
-                    ~matches_any(columns.question_id, [one.question_id for one in new]),
+                    ~matches_any(
+                        columns.question_id,
+                        [stored_question.question_id for stored_question in new],
+                    ),
                 )
                 deleted = connection.execute(sa.delete(judged_questions).where(*is_other)).rowcount
             for batch in batched(new, _BATCH):
@@ -143,11 +146,13 @@ class JudgementTable(CatalogQueries):
                     [
                         {
                             "tenant": ref.id,
-                            **asdict(one),
-                            "judgements": [dict(judgement) for judgement in one.judgements],
-                            "pool": list(one.pool),
+                            **asdict(stored_question),
+                            "judgements": [
+                                dict(judgement) for judgement in stored_question.judgements
+                            ],
+                            "pool": list(stored_question.pool),
                         }
-                        for one in batch
+                        for stored_question in batch
                     ]
                 )
                 changed = {

@@ -91,8 +91,8 @@ class BuildProgressQuery(CatalogQueries):
             passed = sa.func.extract("epoch", held.indexed_at - first)
             which = sa.func.least(sa.func.floor(passed / span), _SPANS - 1)
             query = sa.select(which, sa.func.count()).where(*of_build).group_by(which)
-            found = {int(number): count for number, count in connection.execute(query)}
-        counts = accumulate(found.get(number, 0) for number in range(_SPANS))
+            count_by_span = {int(number): count for number, count in connection.execute(query)}
+        counts = accumulate(count_by_span.get(number, 0) for number in range(_SPANS))
         return tuple(counts), first, last
 
     def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:

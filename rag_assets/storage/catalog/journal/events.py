@@ -165,15 +165,15 @@ class EventTable(CatalogQueries):
         if before is not None:
             query = query.where(events.c.id < before)
         rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
-        found = []
+        visible_events = []
         for row in rows:
             hidden = () if row.visible else (_NAME,)
             shown = {name: row.payload[name] for name in row.payload if name not in hidden}
             is_own = asker is not None and shown.get("caller") == asker
             if readers is not None and row.kind in SEARCHES and not is_own:
                 shown = {name: shown[name] for name in shown.keys() & _SHOWN_OF_SEARCHES}
-            found.append(read_row(Event, row, payload=shown))
-        return found
+            visible_events.append(read_row(Event, row, payload=shown))
+        return visible_events
 
     def find_tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of this kind since an earlier event of any tenant.

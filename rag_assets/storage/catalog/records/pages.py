@@ -75,10 +75,10 @@ class PageTable(CatalogQueries):
             )
             .order_by(path.c.origin, path.c.distance.desc(), table.document_id)
         )
-        found: dict[str, dict[str, str]] = {}
+        titles_by_page: dict[str, dict[str, str]] = {}
         for row in self._database.fetch_rows(query):
-            found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
-        return {origin: tuple(titles.items()) for origin, titles in found.items()}
+            titles_by_page.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
+        return {origin: tuple(titles.items()) for origin, titles in titles_by_page.items()}
 
     def find_moved(self, tenant_id: str) -> MovedPages | None:
         """Return the pages whose entries still lack their documents' scope; None if none do."""

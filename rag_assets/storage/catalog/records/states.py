@@ -137,8 +137,8 @@ class RecordStateQuery(CatalogQueries):
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
         order = (placed.c.source, placed.c.source_type, placed.c.source_id)
-        found = self._database.fetch_rows(query.order_by(*order).limit(limit))
-        return [_read_state(row) for row in found]
+        record_rows = self._database.fetch_rows(query.order_by(*order).limit(limit))
+        return [_read_state(row) for row in record_rows]
 
 
 def _may_see(placed: sa.FromClause, principals: Collection[str] | None) -> sa.ColumnElement[bool]:

@@ -196,8 +196,8 @@ class ElasticsearchSearcher:
             for number, answer in zip(second, ranked, strict=True):
                 answers[number] = answer
         return [
-            queries.parse_ranking(owner, one, answer["hits"]["hits"])
-            for one, answer in zip(requests, answers, strict=True)
+            queries.parse_ranking(owner, ranking_request, answer["hits"]["hits"])
+            for ranking_request, answer in zip(requests, answers, strict=True)
         ]
 
     async def cosines(

@@ -296,7 +296,10 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
     listed = {row.id: row.fields["terms"].split() for row in rows}
     terms = {id_: Counter(those) for id_, those in listed.items()}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
-    phrases = {one: _build_phrase_pattern(one) for one in (*words.phrases, *words.title_words)}
+    phrases = {
+        phrase_text: _build_phrase_pattern(phrase_text)
+        for phrase_text in (*words.phrases, *words.title_words)
+    }
     weighed = weigh_words(
         words,
         len(rows),
@@ -319,13 +322,13 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
     scores = {}
     for row in rows:
         held = {
-            word: max([terms[row.id][form] for form in one.forms], default=0)
-            for word, one in weighed.items()
+            word: max([terms[row.id][form] for form in phrase_text.forms], default=0)
+            for word, phrase_text in weighed.items()
         }
         held |= {
             word: max(held[word], times(row, word))
-            for word, one in weighed.items()
-            if one.is_written
+            for word, phrase_text in weighed.items()
+            if phrase_text.is_written
         }
         score = sum(
             words.terms.get(word, 1) * weighed[word].weight * _saturate(count)
@@ -339,7 +342,12 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
         )
         score += sum(
             pair.weight
-            * _saturate(max(_count_pairs(listed[row.id], one, pair.gap) for one in pair.phrases))
+            * _saturate(
+                max(
+                    _count_pairs(listed[row.id], phrase_text, pair.gap)
+                    for phrase_text in pair.phrases
+                )
+            )
             for pair in pairs
         )
         if score > 0:

@@ -217,7 +217,7 @@ def _flatten(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
             yield from _flatten(value, f"{name}.")
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        words = [_format_value(one) for one in values if one is not None]
+        words = [_format_value(item) for item in values if item is not None]
         if words:
             yield name, words
 
