@@ -239,7 +239,7 @@ def poll_batches(
 def choose_due_batches(
     batches: Iterable[EmbeddingBatch], now: datetime, limit: int
 ) -> list[EmbeddingBatch]:
-    """Return at most `most` batches to poll now, least recently polled first."""
+    """Return at most `limit` batches to poll now, least recently polled first."""
     ready = [batch for batch in batches if is_poll_due(batch, now)]
     return sorted(ready, key=lambda batch: batch.polled_at)[:limit]
 

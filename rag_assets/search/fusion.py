@@ -106,7 +106,7 @@ def _measure_peak(scores: Sequence[float]) -> float:
 
 
 def _normalize(scores: Mapping[str, float], floor: float, weight: float) -> NormalizedRanking:
-    """Map the best score to 1, and the 30th (else `least`) to 0; lower scores approach _FLOOR."""
+    """Map the best score to 1, and the 30th (else `floor`) to 0; lower scores approach _FLOOR."""
     values = [*scores.values()]
     zero = values[_REFERENCE_RANK - 1] if len(values) >= _REFERENCE_RANK else floor
     range_ = (values[0] - zero if values else 0.0) or 1.0

@@ -82,7 +82,7 @@ def _find_best_range(
     """Return the word range of the part that has most different words of the question.
 
     Args:
-        found: the question's words in the text, by word position.
+        matches: the question's words in the text, by word position.
         places: the offset of every word, and of the end of the text.
     """
     first, best_score = -1, 0

@@ -392,7 +392,7 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
 def _request_more_candidates(progress: SearchProgress, max_factor: int) -> SearchProgress | None:
     """Return the search, to be repeated with more candidates; None if that is not possible.
 
-    The number of candidates grows up to `most` times the first number.
+    The number of candidates grows up to `max_factor` times the first number.
     """
     factor = _FETCH_GROWTH * progress.fetch_factor
     if factor > max_factor or not any(

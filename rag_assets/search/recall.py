@@ -46,7 +46,7 @@ def compute_candidate_count(limit: int, factor: int = 1, *, minimum: int = 0) ->
 
     Args:
         factor: multiple of the first number, up to 1,000 candidates.
-        least: minimum of the first number.
+        minimum: minimum of the first number.
     """
     count = max(2 * limit + _OVERFETCH, minimum)
     return max(count, min(factor * count, _MAX_CANDIDATES))

@@ -121,7 +121,7 @@ def select_readable_scopes(
     The public scope is left out. A scope may occur twice.
 
     Args:
-        most: the maximum number of scopes; null for no maximum.
+        limit: the maximum number of scopes; null for no maximum.
     """
     direct = sa.select(access_scopes.c.scope).where(
         access_scopes.c.tenant == tenant, matches_any(access_scopes.c.principal, principals)
