@@ -162,7 +162,7 @@ PURPOSES = (*WITH_KEYS, RERANK)
 _SHOWN_CHARACTERS = 4
 _MIN_SHOWN_CHARACTERS = 16
 """A key shorter than this is displayed without any of its characters."""
-_LONGEST = 4096
+_MAX_KEY_CHARACTERS = 4096
 
 
 class KeyRing:
@@ -372,7 +372,7 @@ def require_key(secret: SecretStr) -> None:
             "the value is a reference to an environment variable, not a key",
             hint="set the reference in tenants.yaml instead, for example embedder.api_key: $NAME",
         )
-    if len(value) > _LONGEST or not all("!" <= character <= "~" for character in value):
+    if len(value) > _MAX_KEY_CHARACTERS or not all("!" <= character <= "~" for character in value):
         raise ConfigurationError(
             "the value cannot be a key: it is too long, or contains white space, control"
             " characters or characters that HTTP headers do not allow",

@@ -93,7 +93,7 @@ _HEAD = """\
 # rag-assets: encrypts the provider keys that the catalog keeps. Keep a copy in a safe place:
 # with it and the database anyone can read the keys; without it nobody can.
 """
-_MAX_BYTES = 65_536
+_MAX_FILE_BYTES = 65_536
 
 
 def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
@@ -162,7 +162,7 @@ class KeyFile:
         try:
             self._require_place()
             self._require_private(os.fstat(handle))
-            content = os.read(handle, _MAX_BYTES)
+            content = os.read(handle, _MAX_FILE_BYTES)
         finally:
             os.close(handle)
         lines = content.decode("ascii", "replace").splitlines()

@@ -18,7 +18,7 @@ from rag_assets.common.settings import Settings
 
 FLOOD_STAGE_BYTES: Final = 1 << 30
 """Flood stage of the embedded Elasticsearch; see rag_assets.runtime.elasticsearch_node."""
-_LEAST_SHARE: Final = 0.05
+_MIN_FREE_SHARE: Final = 0.05
 _HINT: Final = (
     "free or add disk space there; results that were already paid for are kept. Run"
     " `rag-assets up` if servers have stopped, then sync again"
@@ -58,7 +58,7 @@ def measure_disks(folders: Iterable[Path | str]) -> list[DiskSpace]:
         if "://" in str(folder) or (existing := _find_existing(Path(folder))) is None:
             continue
         usage = shutil.disk_usage(existing)
-        required = min(int(usage.total * _LEAST_SHARE), FLOOD_STAGE_BYTES)
+        required = min(int(usage.total * _MIN_FREE_SHARE), FLOOD_STAGE_BYTES)
         space = DiskSpace(str(folder), usage.free, required)
         disks.setdefault(existing.stat().st_dev, space)
     return list(disks.values())

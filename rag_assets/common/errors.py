@@ -54,7 +54,7 @@ class RagAssetsError(Exception):
 # -- settings, tenants.yaml and arguments
 
 
-_SHOWN_LINES = 10
+_MAX_SHOWN_LINES = 10
 
 
 class ConfigurationError(RagAssetsError):
@@ -111,10 +111,10 @@ class WrongJudgements(ConfigurationError):
     """Lines of judgement files are wrong; none of these files was stored."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        more = len(lines) - _SHOWN_LINES
+        more = len(lines) - _MAX_SHOWN_LINES
         suffix = f"; and {more:,} more" if more > 0 else ""
         super().__init__(
-            f"{'; '.join(lines[:_SHOWN_LINES])}{suffix}",
+            f"{'; '.join(lines[:_MAX_SHOWN_LINES])}{suffix}",
             hint="correct these lines and import again: nothing was stored",
         )
         self.lines = tuple(lines)

@@ -63,13 +63,13 @@ _GIVE_UP_AFTER = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
 _MAX_PAUSE = timedelta(hours=1)
 
-_MAX_SUBMISSION = timedelta(hours=1)
+_MAX_SUBMISSION_TIME = timedelta(hours=1)
 """No submission takes longer than this."""
 LISTED_AFTER = timedelta(minutes=2)
 """A provider lists a new batch within this time."""
 _NOT_LISTED = "the provider's list of batches does not contain it; it will be looked up again"
-_CONCURRENCY = 8
-_GROUP = 1_000
+_MAX_CONCURRENT_POLLS = 8
+_GROUP_TEXTS = 1_000
 
 
 def submit_batches(
@@ -199,12 +199,12 @@ async def recover_submission(
         locked: whether the caller holds the tenant's lock, so that no other run can be submitting
             the batch at the same time.
     """
-    batch_id = await api.find(batch.tag, batch.submitted_at - _MAX_SUBMISSION)
+    batch_id = await api.find(batch.tag, batch.submitted_at - _MAX_SUBMISSION_TIME)
     now = datetime.now(UTC)
     if batch_id is not None:
         catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
         return True
-    if not locked and now - batch.submitted_at <= _MAX_SUBMISSION:
+    if not locked and now - batch.submitted_at <= _MAX_SUBMISSION_TIME:
         return False
     if batch.error != _NOT_LISTED:
         catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
@@ -225,7 +225,7 @@ def poll_batches(
         return []
 
     async def poll_all() -> list[str | None]:
-        room = asyncio.Semaphore(_CONCURRENCY)
+        room = asyncio.Semaphore(_MAX_CONCURRENT_POLLS)
 
         async def poll_with_semaphore(batch: EmbeddingBatch) -> str | None:
             async with room:
@@ -450,7 +450,7 @@ class _BatchFetch:
         if result.key in self._wanted:
             self._keys.append(result.key)
             self._vectors.append(vectors)
-        if len(self._keys) >= _GROUP:
+        if len(self._keys) >= _GROUP_TEXTS:
             self._write_vectors()
 
     def _write_vectors(self) -> None:

@@ -30,9 +30,9 @@ from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
 """A measurement younger than this is reused. A measurement of the previous day is always older."""
-_BATCH = 200
-_CONCURRENCY = 32
-_SECONDS = 15.0
+_BATCH_TENANTS = 200
+_MAX_CONCURRENT_CALLS = 32
+_CALL_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
     """
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
-    for batch in batched(records, _BATCH):
+    for batch in batched(records, _BATCH_TENANTS):
         targets = []
         for record in batch:
             try:
@@ -123,15 +123,17 @@ def run_canary(
 
 async def _probe_embedders(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
     """Probe each distinct embedder once, a few at a time; return its answer or error by tenant."""
-    room = asyncio.Semaphore(_CONCURRENCY)
+    room = asyncio.Semaphore(_MAX_CONCURRENT_CALLS)
 
     async def ask(embedder: Embedder) -> Answer | RagAssetsError:
         async with room:
             try:
-                async with asyncio.timeout(_SECONDS):
+                async with asyncio.timeout(_CALL_SECONDS):
                     return await embed_probes(embedder)
             except TimeoutError:
-                return ProviderUnavailable(f"the embedder did not answer within {_SECONDS:.0f} s")
+                return ProviderUnavailable(
+                    f"the embedder did not answer within {_CALL_SECONDS:.0f} s"
+                )
             except RagAssetsError as error:
                 return error.with_traceback(None)
             except (

@@ -24,11 +24,11 @@ from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 _READ_DOCUMENTS = 200
 _WRITTEN_DOCUMENTS = 500
 _TASK_TEXTS, _TASK_CHARACTERS = 32, 256_000
-_WORKERS_BYTES = 1024 * 1024
+_MIN_BYTES_FOR_WORKERS = 1024 * 1024
 """Below this many bytes of source content, starting worker processes takes longer than chunking."""
 _MAX_SECRETS, _MAX_LINES = 200, 10
-_SAMPLE = 15
-_SAMPLE_OF_EACH = 3
+_SAMPLED_CHUNKS = 15
+_SAMPLED_CHUNKS_PER_DOCUMENT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
         ctx.lake.append_chunk_sets(chunk_sets)
         dropped |= {row.key: row.dropped for row in chunk_sets if row.dropped}
         token_counts += [chunk.token_count for row in chunk_sets for chunk in row.chunks]
-        sample += islice(_iter_samples(by_key, chunk_sets), _SAMPLE - len(sample))
+        sample += islice(_iter_samples(by_key, chunk_sets), _SAMPLED_CHUNKS - len(sample))
         progress.advance(len(chunk_sets))
     progress.finish()
     _warn_of_secrets(ctx, by_key, dropped)
@@ -106,7 +106,7 @@ def _iter_samples(
 ) -> Iterator[tuple[str, str, int]]:
     for row in rows:
         document = by_key[row.key][0].document
-        for chunk in row.chunks[:_SAMPLE_OF_EACH]:
+        for chunk in row.chunks[:_SAMPLED_CHUNKS_PER_DOCUMENT]:
             yield document.uri, describe_location(chunk.location), chunk.token_count
 
 
@@ -115,7 +115,7 @@ def _iter_chunk_sets(
 ) -> Iterator[ChunkSetRow]:
     """Yield the chunk sets of documents; worker processes make them if there is enough work."""
     texts = _iter_texts(ctx, todo, masked)
-    small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
+    small = sum(item.document.facts.size for item in todo) < _MIN_BYTES_FOR_WORKERS
     if small and not any(map(partial(_needs_worker, ctx), todo)):
         yield from (_build_chunk_set_row(text.chunk()) for text in texts)
         return

@@ -28,7 +28,7 @@ from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.builds.progress import BuildProgress
 
-_FRESH = timedelta(minutes=10)
+_FRESH_PERIOD = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ def _find_state_start(generation: Generation) -> datetime:
 
 def _compute_rate(progress: BuildProgress, now: datetime) -> float | None:
     """Return the documents indexed per second in the last ten minutes; None if there were none."""
-    if progress.last_at is None or now - progress.last_at > _FRESH:
+    if progress.last_at is None or now - progress.last_at > _FRESH_PERIOD:
         return None
     return progress.recent / progress.recent_seconds if progress.recent_seconds else None
 

@@ -38,7 +38,7 @@ _MAX_SAMPLED: Final = 64
 _MAX_SAMPLED_BYTES: Final = 8_000_000
 _SAMPLE_SECONDS: Final = 15.0
 """Time limit for the whole sample, listing included; documents read by then are the sample."""
-_DOCUMENT_SECONDS: Final = 5.0
+_MAX_SECONDS_PER_DOCUMENT: Final = 5.0
 _SAMPLED_CHUNKS: Final = 3
 """Number of chunks of a document that show whether its script is supported."""
 _MAX_BYTES: Final = 1_000_000
@@ -95,7 +95,9 @@ def sample_languages(
     languages: list[str | None] = []
     failures: list[RagAssetsError | OSError] = []
     limits = tenant.parser.limits
-    limits = replace(limits, seconds=min(limits.seconds, _DOCUMENT_SECONDS, max(seconds, 0.1)))
+    limits = replace(
+        limits, seconds=min(limits.seconds, _MAX_SECONDS_PER_DOCUMENT, max(seconds, 0.1))
+    )
     pool = WorkerPool(1, limits, settings.local / "cache")
 
     def read() -> None:

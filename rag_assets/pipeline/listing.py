@@ -42,7 +42,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.documents.model import CatalogDocument, DocumentChange
 from rag_assets.tenants.model import Tenant
 
-_BATCH = 500
+_BATCH_DOCUMENTS = 500
 _MAX_URGENT = 100
 """At most this many changes of one listing have priority over a bulk import; edits come before new
 documents."""
@@ -50,7 +50,7 @@ _BULK_BATCH = 2_000
 _BULK_LANE = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
-_SAMPLE = 20
+_SAMPLED_CHANGES = 20
 _WORK_PER_LISTING, _WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
 """Seconds of work per second of listing, if the change watcher reports no change and if it does."""
 
@@ -310,7 +310,7 @@ def _write_urgent_changes(
 ) -> None:
     unlaned = [change for change in changes if change.document.lane is None]
     urgent = {c.document.document_id for c in nlargest(_MAX_URGENT, unlaned, key=_get_urgency_key)}
-    for batch in batched(changes, _BATCH):
+    for batch in batched(changes, _BATCH_DOCUMENTS):
         names.prepare(change.document for change in batch)
         lanes: dict[int, list[DocumentChange]] = {0: [], _BULK_LANE: []}
         for change in batch:
@@ -346,7 +346,7 @@ def _update_scopes(
         # Documents of pages have the scope that follows from the page tree.
         and row.page_uuid is None
     ]
-    for batch in batched(moved, _BATCH):
+    for batch in batched(moved, _BATCH_DOCUMENTS):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
         changes = [replace(build_change_from_row(row), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
@@ -490,10 +490,10 @@ def sample_changes(
             change.document.size,
             former.get(change.document.document_id, ""),
         )
-        for change in changes[:_SAMPLE]
+        for change in changes[:_SAMPLED_CHANGES]
     ]
     sampled_removals = set(
-        islice((id_ for id_ in removed if id_ not in moved), _SAMPLE - len(shown))
+        islice((id_ for id_ in removed if id_ not in moved), _SAMPLED_CHANGES - len(shown))
     )
     shown += [
         ListedChange("removed", row.uri, row.facts.size)
@@ -516,7 +516,7 @@ def list_rejected_documents(
         for change in changes
         if change.error is not None
     )
-    return tuple(islice(notes, _SAMPLE))
+    return tuple(islice(notes, _SAMPLED_CHANGES))
 
 
 def forget_former_contents(ctx: TenantContext) -> None:

@@ -45,7 +45,7 @@ from rag_assets.pipeline.source_plans import (
 )
 from rag_assets.privacy.masker import get_masker
 
-_BATCH = 200
+_BATCH_TEXTS = 200
 _SAMPLED_TEXTS = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
@@ -149,7 +149,7 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
     texts = _TextCounter(ctx)
     parse = failed = chunks = cut = 0
     with ctx.worker_pool() as pool:
-        for keys in batched(by_key, _BATCH):
+        for keys in batched(by_key, _BATCH_TEXTS):
             missing = ctx.lake.find_missing_parsed(keys)
             parse += len(missing)
             stored = {key: by_key[key] for key in keys if key not in missing}

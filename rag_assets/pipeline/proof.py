@@ -59,7 +59,7 @@ _OUT_OF_REACH: Final = {
     ),
     "files of sources": "a source keeps its documents; they are not added again while unchanged",
 }
-_MATCHED_AT_ONCE = 500
+_VALUES_AT_ONCE = 500
 LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
 """Keys of a proof for deleted data that files still contain."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
@@ -444,7 +444,7 @@ def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[
         ids = {
             id_
             for field, value in values.items()
-            for batch in batched(value, _MATCHED_AT_ONCE)
+            for batch in batched(value, _VALUES_AT_ONCE)
             for id_ in entries.matching(index_name, ctx.ref.id, field, batch)
         }
         for phrase in traces.phrases:

@@ -44,7 +44,7 @@ _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
 """Number of published source files after which statistics are refreshed; each has many facts."""
 
-_PAGES = 5_000
+_BATCH_PAGES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def follow_moved_pages(ctx: TenantContext) -> None:
     if moved is None:
         return
     generations = [g for g in ctx.catalog.generations.live(ctx.ref.id) if ctx.has_index(g)]
-    for uuids in batched(moved.uuids, _PAGES):
+    for uuids in batched(moved.uuids, _BATCH_PAGES):
         scopes = ctx.catalog.pages.find_document_scopes(ctx.ref.id, uuids)
         for generation in generations:
             ctx.writer(generation).set_scopes(

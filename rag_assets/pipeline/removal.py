@@ -39,7 +39,7 @@ from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 
-_SWEEPS = 5
+_MAX_SWEEPS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ def _delete_remaining_entries(
 ) -> int:
     """Delete a removed tenant's entries until a scan finds none; return how many were deleted."""
     deleted = 0
-    for _ in range(_SWEEPS):
+    for _ in range(_MAX_SWEEPS):
         scanned = store.entries.scan(index_name, tenant_id)
         ids = [entry.id for entry in scanned if entry.incarnation in incarnations]
         if not ids:

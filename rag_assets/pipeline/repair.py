@@ -36,8 +36,8 @@ from rag_assets.storage.lake.store import TenantLake
 
 _DOCUMENTS_AT_ONCE = 5_000
 _CHUNKS_AT_ONCE = 100_000
-_AT_ONCE = 2_000
-_FILES_NAMED = 20
+_ITEMS_AT_ONCE = 2_000
+_MAX_NAMED_FILES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +385,7 @@ def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
     ctx.log(f"{damage.message}; it is repaired, and the step is run again")
     comparison = repair_lake(ctx, DailyShare(1, ctx.clock.now().date()))
     files = [f"{file.table}/{file.path} ({file.fault})" for file in comparison.files]
-    event = {"files": files[:_FILES_NAMED], "texts_to_embed": comparison.to_embed}
+    event = {"files": files[:_MAX_NAMED_FILES], "texts_to_embed": comparison.to_embed}
     ctx.catalog.events.write(ctx.ref, "lake_healed", [event])
 
 
@@ -393,7 +393,7 @@ def _recover_unlisted_rows(ctx: TenantContext) -> None:
     """Recover rows from files that no table lists, for every build with missing rows."""
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         for batch in batched(
-            ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number), _AT_ONCE
+            ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number), _ITEMS_AT_ONCE
         ):
             parsed = ctx.lake.find_missing_parsed({version.parse_key for version in batch})
             sets = {version.chunk_set_key for version in batch}
@@ -412,7 +412,7 @@ def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str
     """Copy the missing vectors of these texts from the index to the lake."""
     left = set(texts)
     for generation in list_builds(ctx, embedder_id):
-        for batch in batched(sorted(left), _AT_ONCE):
+        for batch in batched(sorted(left), _ITEMS_AT_ONCE):
             entries = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), batch)
             left -= _append_vectors(ctx, embedder_id, generation.dimensions, entries)
 
@@ -424,7 +424,7 @@ def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) ->
     """
     for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
-        for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):
+        for hashes in HashRange().parts(1 + max(entries, versions) // _ITEMS_AT_ONCE):
             vectors = ctx.store.entries.vectors(
                 generation.index_name, ctx.owner(generation), hashes
             )

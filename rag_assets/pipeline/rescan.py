@@ -46,12 +46,12 @@ from rag_assets.storage.lake.model import ParsedRow
 _ENCODED = "in another encoding"
 """Replaces the rule's name if a credential is found only in the decoded form of a name."""
 
-_BATCH = 2_000
-_CHUNK_SETS = 200
+_BATCH_DOCUMENTS = 2_000
+_BATCH_CHUNK_SETS = 200
 NOT_SCANNED = "not scanned in time"
 """Replaces the rule's name if a text takes too long to scan; such a text is removed."""
-_TEXTS = 100
-_NAMES = 500
+_BATCH_TEXTS = 100
+_BATCH_ROWS = 500
 
 
 class MaskedNames:
@@ -316,7 +316,7 @@ class MaskedTexts:
         """Return the text_sha256 of the chunks that masking changes."""
         return {
             chunk.text_sha256
-            for keys in batched(chunk_sets, _CHUNK_SETS)
+            for keys in batched(chunk_sets, _BATCH_CHUNK_SETS)
             for key, row in self._ctx.lake.chunk_sets(keys).items()
             for chunk in row.chunks
             if credential_texts[chunk_sets[key]].changes(chunk)
@@ -329,7 +329,7 @@ class MaskedTexts:
         ctx = self._ctx
         return [
             document
-            for batch in batched(sorted(ids), _BATCH)
+            for batch in batched(sorted(ids), _BATCH_DOCUMENTS)
             for document in ctx.catalog.documents.find(ctx.ref.id, batch)
             if document.content_sha256 is not None and ctx.parse_key(document) in parse_keys
         ]
@@ -351,7 +351,7 @@ class MaskedTexts:
             record_missing_keys(build.context, build.generation.number, build.context.config_key)
         for number, config_key in keys.items():
             ids = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, config_key)
-            for batch in batched(ids, _BATCH):
+            for batch in batched(ids, _BATCH_DOCUMENTS):
                 for document in ctx.catalog.documents.find(ctx.ref.id, batch):
                     documents.setdefault(ctx.parse_key(document), []).append(document.document_id)
         return documents
@@ -419,8 +419,8 @@ class _Scan:
         keys = sorted(key for key in ctx.lake.read_parsed_keys() if key > after)
         progress = StageProgress("credentials in texts", len(keys), ctx.log)
         texts = MaskedTexts(ctx, self._scanner)
-        for start in range(0, len(keys), _TEXTS):
-            batch = keys[start : start + _TEXTS]
+        for start in range(0, len(keys), _BATCH_TEXTS):
+            batch = keys[start : start + _BATCH_TEXTS]
             credential_texts = texts.mask_texts(batch)
             if credential_texts is None:
                 self._advance(ScanPosition("texts", batch[-1]))
@@ -435,7 +435,7 @@ class _Scan:
 
     def _iter_names(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
-        while rows := ctx.catalog.rescans.list_documents_after(ctx.ref.id, after, _NAMES):
+        while rows := ctx.catalog.rescans.list_documents_after(ctx.ref.id, after, _BATCH_ROWS):
             after = rows[-1].document_id
             masked, rules = mask_rows(rows, masker, self._scanner)
             ctx.guard()

@@ -38,10 +38,10 @@ _T = TypeVar("_T")
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
 _MAX_WAIT = timedelta(days=1)
-_FOR_A_PERSON = (ProviderRefused, WrongShape)
-_BATCH = 2_000
-_FIRST_SECONDS = 2.0
-_EVERY_SECONDS = 2.0
+_NEEDS_A_PERSON = (ProviderRefused, WrongShape)
+_BATCH_DOCUMENTS = 2_000
+_FIRST_REPORT_SECONDS = 2.0
+_REPORT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,13 +312,13 @@ def _load_slice(build: ActiveBuild, planned: Slice) -> SliceWork:
 
 def is_permanent(outage: RagAssetsError) -> bool:
     """Return whether retrying is useless until a person acts or the spending cap is renewed."""
-    return isinstance(outage, (*_FOR_A_PERSON, CapReached))
+    return isinstance(outage, (*_NEEDS_A_PERSON, CapReached))
 
 
 def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     """Return when a document is retried automatically."""
     now = datetime.now(UTC)
-    if isinstance(outage, _FOR_A_PERSON):
+    if isinstance(outage, _NEEDS_A_PERSON):
         return NEVER
     if isinstance(outage, CapReached):
         return outage.until or NEVER
@@ -343,7 +343,7 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
         ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.is_superseded
     )
     quarantined = 0
-    for document_ids in batched(waiting, _BATCH):
+    for document_ids in batched(waiting, _BATCH_DOCUMENTS):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         complete = _find_complete_documents(ctx, documents)
         kind = failure_kind(outage)
@@ -379,7 +379,7 @@ class StageProgress:
         self._log = log
         self._count = 0
         self._started = time.monotonic()
-        self._next = self._started + _FIRST_SECONDS
+        self._next = self._started + _FIRST_REPORT_SECONDS
         self._reported: int | None = None
 
     def advance(self, count: int) -> None:
@@ -391,7 +391,7 @@ class StageProgress:
         self._count = count
         now = time.monotonic()
         if now >= self._next:
-            self._next = now + _EVERY_SECONDS
+            self._next = now + _REPORT_SECONDS
             self._report(now)
 
     def finish(self) -> None:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 GRACE = timedelta(days=1)
 """Age at which unreferenced blobs and staged files are deleted."""
 
-_BATCH = 500
+_BATCH_BLOBS = 500
 _MARK_BYTES = 16
 
 BlobFault: TypeAlias = Literal["missing", "altered", "nobody's"]
@@ -139,7 +139,7 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
         return 0
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     deleted = 0
-    for batch in batched(hashes, _BATCH):
+    for batch in batched(hashes, _BATCH_BLOBS):
         with catalog.blob_needs.lock_unneeded(ref, batch) as unneeded:
             deleted += sum(of_tenant.delete(sha256) for sha256 in unneeded)
     return deleted

@@ -33,7 +33,7 @@ from rag_assets.tenants.model import Tenant
 BLOCK = "block"
 """The source type of an entry that is one block of a long page."""
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
     parsed, chunk_sets, unknown = ctx.catalog.lake_keys.read_all(ctx.ref.id)
     for number, build in contexts.items():
         behind = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, build.config_key)
-        for batch in batched(behind, _BATCH):
+        for batch in batched(behind, _BATCH_DOCUMENTS):
             documents = ctx.catalog.documents.find(ctx.ref.id, batch)
             parsed.update(build.parse_key(document) for document in documents)
             chunk_sets.update(
@@ -318,7 +318,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
 def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
     """Record the keys of versions that were indexed by earlier releases, which recorded no keys."""
     for batch in batched(
-        ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH
+        ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH_DOCUMENTS
     ):
         parsed = find_parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()

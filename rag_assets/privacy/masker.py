@@ -65,13 +65,13 @@ def _decode(encoded: Decoded) -> Decoded:
 MASKING_VERSION = 1
 """Increased by hand whenever more of the documents' metadata is masked than before."""
 
-_CACHED_CHARACTERS = 8_000_000
+_MAX_CACHED_CHARACTERS = 8_000_000
 _SEPARATOR = "\n\n"
 _BATCH_CHARACTERS = 100_000
 
 _MARK = re.compile(r"[=:@%\\]|\bp(?:in|w)\b", re.IGNORECASE)
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{10,}")
-_RANDOM_LENGTH = 20
+_MIN_RANDOM_LENGTH = 20
 _WORDS = (
     *("pass", "pwd", "secret", "token", "key", "cred", "auth", "bearer", "basic"),
     *("kennwort", "zugang", "contrase", "mot de"),
@@ -84,7 +84,7 @@ def might_hold_credential(text: str) -> bool:
         return True
     lowered = text.lower()
     return any(word in lowered for word in _WORDS) or any(
-        len(run) >= _RANDOM_LENGTH or not run.isalpha() for run in _LONG_WORD.findall(text)
+        len(run) >= _MIN_RANDOM_LENGTH or not run.isalpha() for run in _LONG_WORD.findall(text)
     )
 
 
@@ -104,7 +104,7 @@ class Masker:
         self._lock = Lock()
         self._loaded = Event()
         self._cache: LRUCache[str, str] = LRUCache(
-            _CACHED_CHARACTERS, getsizeof=lambda masked: 64 + 2 * len(masked)
+            _MAX_CACHED_CHARACTERS, getsizeof=lambda masked: 64 + 2 * len(masked)
         )
 
     @property
@@ -188,7 +188,7 @@ class Masker:
     def _store(self, text: str, masked: str) -> None:
         with self._lock:
             # The cache raises an error for a text larger than its capacity.
-            if 64 + 2 * len(masked) <= _CACHED_CHARACTERS:
+            if 64 + 2 * len(masked) <= _MAX_CACHED_CHARACTERS:
                 self._cache[text] = masked
 
 

@@ -39,7 +39,7 @@ from rag_assets.search.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.model import QualityConfig
 
-_DOCUMENT_DEPTH = 50
+_DOCUMENT_TOP_K = 50
 """Number of passages that are read when documents are ranked, since the first ten may belong to one
 document."""
 
@@ -220,7 +220,7 @@ def _ask(
     try:
         return _join_results(
             asker.ask(generation, passages, manner, top_k=DEPTH),
-            asker.ask(generation, documents, manner, top_k=_DOCUMENT_DEPTH),
+            asker.ask(generation, documents, manner, top_k=_DOCUMENT_TOP_K),
         )
     except (ConfigurationError, RequestRefused, IndexInconsistent) as error:
         raise BuildNotAskable(generation.number, error) from error

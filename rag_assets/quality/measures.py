@@ -82,10 +82,10 @@ def _rank_names(
     return {name: float(DEPTH - place) for place, name in enumerate(names)}
 
 
-_SAMPLES = 10_000
+_BOOTSTRAP_SAMPLES = 10_000
 _SEED = 6
 _DRAWN_AT_ONCE = 2_000_000
-_DIGITS = 4
+_ROUNDED_DIGITS = 4
 # Chance differences count as equal to the observed one if they differ only by rounding.
 _TOLERANCE = 1e-12
 
@@ -147,11 +147,11 @@ def _draw_means(
     rng = np.random.default_rng(_SEED)
     at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     parts = [
-        draw(rng, (min(at_once, _SAMPLES - start), questions)).mean(axis=1)
-        for start in range(0, _SAMPLES, at_once)
+        draw(rng, (min(at_once, _BOOTSTRAP_SAMPLES - start), questions)).mean(axis=1)
+        for start in range(0, _BOOTSTRAP_SAMPLES, at_once)
     ]
     return np.concatenate(parts)
 
 
 def _round_value(value: Any) -> float:
-    return round(float(value), _DIGITS)
+    return round(float(value), _ROUNDED_DIGITS)

@@ -25,7 +25,7 @@ from rag_assets.tenants.profiles import get_profile
 
 MAX_TASKS = 200
 MAX_REASON_CHARACTERS = 1_000
-_POINTS = 12
+_CURVE_STEPS = 12
 _ANY_COSINE = -1.0
 
 
@@ -209,7 +209,7 @@ def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold
 def _build_grid(scores: Sequence[float]) -> list[float]:
     """Return thresholds from the lowest to the highest cosine, in equal steps of at least 0.01."""
     low, high = scores[0], scores[-1]
-    step = max(0.01, round((high - low) / _POINTS, 2))
+    step = max(0.01, round((high - low) / _CURVE_STEPS, 2))
     # Round down, so that the first threshold also keeps hits with a negative cosine.
     first = floor(low / step) * step
     count = int((high - first) / step) + 1

@@ -17,7 +17,7 @@ from rag_assets.tenants.profiles import get_profile
 MANY_SCOPES = 1_000
 """Maximum number of scopes by which the first search of the index filters; see VerifyStep."""
 _WITHHELD = "\n[...]\n"
-_BLANKS = 16
+_MAX_BLANKS = 16
 """Maximum blanks between two adjacent chunks. Chunks start and end with words."""
 
 
@@ -213,7 +213,7 @@ def _join_chunks(chunks: Iterable[StoredEntry]) -> Iterator[str]:
     for chunk in chunks:
         start, end, text = chunk.fields["start"], chunk.fields["end"], chunk.fields["text"]
         if at is None or start > at:
-            yield "" if at is None else _WITHHELD if start - at > _BLANKS else "\n\n"
+            yield "" if at is None else _WITHHELD if start - at > _MAX_BLANKS else "\n\n"
             yield text
         elif end > at:
             yield text[at - start :]

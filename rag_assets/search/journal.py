@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_WAITING = 20_000
 _GATHER_SECONDS = 0.25
-_MAX_QUERY = 2_000
+_MAX_QUERY_CHARACTERS = 2_000
 
 
 _Event: TypeAlias = tuple[EventKind, datetime, Mapping[str, Any]]
@@ -172,4 +172,4 @@ def _clean_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
         return dict(payload)
     # Postgres accepts neither a zero byte nor half of a surrogate pair.
     query = payload["query"].replace("\0", " ").encode("utf-8", "replace").decode()
-    return {**payload, "query": query[:_MAX_QUERY]}
+    return {**payload, "query": query[:_MAX_QUERY_CHARACTERS]}

@@ -29,8 +29,8 @@ from rag_assets.storage.index.model import Candidate, EntryFilter, RankingReques
 from rag_assets.storage.index.terms import parse_query_words
 
 _RUN_SOURCE_TYPES = ("run_summary", "file_change")
-_OVERFETCH = 30
-_FIRST_OVERFETCH = 10
+_EXTRA_CANDIDATES = 30
+_FIRST_EXTRA_CANDIDATES = 10
 _MIN_CANDIDATES_BY_FILE = 200
 """Minimum candidates for tenants whose results are ordered by all the passages of a file."""
 _UNFILTERED_FACTOR = 4
@@ -48,7 +48,7 @@ def compute_candidate_count(limit: int, factor: int = 1, *, minimum: int = 0) ->
         factor: multiple of the first number, up to 1,000 candidates.
         minimum: minimum of the first number.
     """
-    count = max(2 * limit + _OVERFETCH, minimum)
+    count = max(2 * limit + _EXTRA_CANDIDATES, minimum)
     return max(count, min(factor * count, _MAX_CANDIDATES))
 
 
@@ -82,7 +82,7 @@ def compute_first_count(progress: SearchProgress) -> int | None:
         return None
     if search.tenant.reads_facts:  # A step may also start from later candidates.
         return None
-    return search.depth + _FIRST_OVERFETCH
+    return search.depth + _FIRST_EXTRA_CANDIDATES
 
 
 class RecallStep:

@@ -34,7 +34,7 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.profiles import get_profile
 
-_SHOWN_PATHS = 50
+_MAX_SHOWN_PATHS = 50
 _WALKED: Mapping[SearchMode, SearchStrategy] = {
     "knn": "walk+knn",
     "text": "walk+text",
@@ -79,7 +79,7 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
             threshold=progress.search.min_cosine,
             nearest=round(max(cosines), 6) if cosines else None,
             degraded=degraded,
-            paths=progress.walk.paths[:_SHOWN_PATHS] if progress.walk else (),
+            paths=progress.walk.paths[:_MAX_SHOWN_PATHS] if progress.walk else (),
         ),
     )
 

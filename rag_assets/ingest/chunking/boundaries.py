@@ -114,7 +114,7 @@ _SENTENCES = re.compile(
 )
 # A line end within a paragraph. The repetition is bounded, so that blanks are scanned once.
 _SOFT_LINE_END = re.compile(r"\r?\n(?![ \t\r]{0,64}\n)")
-_LONGEST_GAP = 64
+_MAX_GAP_CHARACTERS = 64
 _LINES = re.compile(r"\n([ \t\r]*\n)*")
 # Scripts without spaces; in these, a unit is a few characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003fffd"
@@ -161,7 +161,7 @@ def find_unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tupl
 
 
 def _is_after_blank_line(text: str, at: int) -> bool:
-    before = text[max(0, at - _LONGEST_GAP) : at]
+    before = text[max(0, at - _MAX_GAP_CHARACTERS) : at]
     return before.count("\n", len(before.rstrip())) > 1
 
 

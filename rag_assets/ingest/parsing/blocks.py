@@ -80,7 +80,7 @@ def add_cell(cells: list[str], text: str, columns: int, width: int) -> None:
 
 
 _POWER = re.compile(r"[+\-\u2212\u2013]?[0-9]{1,6}\s*")
-_LAST_CHARACTERS = 8
+_CHECKED_LAST_CHARACTERS = 8
 
 
 def get_power_mark(before: Sequence[str], raised: str) -> str:
@@ -91,7 +91,7 @@ def get_power_mark(before: Sequence[str], raised: str) -> str:
     """
     if not _POWER.fullmatch(raised):
         return ""
-    last = "".join(before[-_LAST_CHARACTERS:])[-1:]
+    last = "".join(before[-_CHECKED_LAST_CHARACTERS:])[-1:]
     return "^" if last.isdecimal() else ""
 
 

@@ -273,7 +273,7 @@ def _count_occurrences(file: BinaryIO, mark: bytes) -> int:
     return count
 
 
-_TEXT_BEGINNING = 64 * 1024
+_TEXT_HEAD_BYTES = 64 * 1024
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)[\s>]", re.IGNORECASE)
 _MARKUP_BEFORE = ((b"<!--", b"-->"), (b"<?", b"?>"))
 _MAX_MARKUP_BEFORE = 20
@@ -314,7 +314,7 @@ def looks_like_mail(data: bytes) -> bool:
 def guess_text_type(data: bytes) -> str:
     """Return the type Markdown if one of the first lines has typical Markdown, else plain text."""
     encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"
-    text = data[:_TEXT_BEGINNING].decode(encoding, "replace")
+    text = data[:_TEXT_HEAD_BYTES].decode(encoding, "replace")
     for number, line in zip(range(_MARKDOWN_LINES), split_lines(text), strict=False):
         if (
             (number == 0 and line.text.rstrip() == _FRONT_MATTER)
@@ -329,14 +329,14 @@ def guess_text_type(data: bytes) -> str:
 
 def _reduce_to_ascii(data: bytes) -> bytes:
     """Return the start of a document with each ASCII character as one byte, even from UTF-16."""
-    head = data[:_TEXT_BEGINNING].removeprefix(UTF8_MARK)
+    head = data[:_TEXT_HEAD_BYTES].removeprefix(UTF8_MARK)
     if head.startswith(UTF16_MARKS):
         return head[2:].replace(b"\0", b"")
     return head
 
 
 PDF_MARK = b"%PDF-"
-_BEGINNING = 1 << 20
+_HEAD_BYTES = 1 << 20
 _PDF_MARK_WITHIN = 1024
 _KNOWN = frozenset({*SUFFIXES.values(), *SOURCE_CODE})
 
@@ -359,7 +359,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if not any(piece.strip() for piece in iter_file_pieces(file)):
         raise DocumentEmpty("the document is empty")
     file.seek(0)
-    data = file.read(_BEGINNING)
+    data = file.read(_HEAD_BYTES)
     if declared_type := _find_type_of_record_or_picture(data, media_type):
         return declared_type
     declared = _normalize_declared_type(media_type)

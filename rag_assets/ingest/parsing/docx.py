@@ -187,9 +187,9 @@ def _decode_symbol(code: str) -> str:
     return chr(number) if any(number in characters for characters in _SYMBOLS) else ""
 
 
-_LONGEST_CHAIN = 20
+_MAX_STYLE_CHAIN = 20
 _BODY_TEXT = 9  # the outline level of body text
-_LONGEST_MARKER = 40
+_MAX_MARKER_CHARACTERS = 40
 _MAX_AS_LETTERS = 26 * 4
 _MAX_AS_ROMAN = 3_999
 _PLACEHOLDER = re.compile(r"%([1-9])")
@@ -251,7 +251,7 @@ class Styles:
         levels: list[int] = []
         positions: list[ListPosition] = []
         hidden: list[bool] = []
-        for _ in range(_LONGEST_CHAIN):
+        for _ in range(_MAX_STYLE_CHAIN):
             element = self._elements.get(style_id)
             if element is None:
                 break
@@ -335,7 +335,7 @@ class Numbering:
         if self._get_format(kind, position.depth) == "none":
             return ""
         self._count(kind, position)
-        pattern = _get_value(level.find(f"{W}lvlText"))[:_LONGEST_MARKER]
+        pattern = _get_value(level.find(f"{W}lvlText"))[:_MAX_MARKER_CHARACTERS]
         return _PLACEHOLDER.sub(lambda match: self._format_marker(kind, int(match[1]) - 1), pattern)
 
     def _count(self, kind: int, position: ListPosition) -> None:

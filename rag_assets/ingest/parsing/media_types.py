@@ -166,7 +166,7 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         TSV: "TSV",
     }
 )
-_LONGEST_ACRONYM = 4
+_MAX_ACRONYM_LENGTH = 4
 
 
 def get_format_name(media_type: str | None) -> str:
@@ -174,5 +174,5 @@ def get_format_name(media_type: str | None) -> str:
     if media_type is None:
         return "unknown"
     subtype = media_type.rpartition("/")[2].removeprefix("x-")
-    short = subtype.upper() if len(subtype) <= _LONGEST_ACRONYM else subtype
+    short = subtype.upper() if len(subtype) <= _MAX_ACRONYM_LENGTH else subtype
     return _NAMES.get(media_type, short)

@@ -30,8 +30,8 @@ _MAX_PARTS = 20_000
 _ENCRYPTED = 1  # a flag of an entry in the archive
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Repetitive sheets reach a ratio of 1:50, a ZIP bomb of zeros 1:1,030.
-_HIGHEST_RATIO = 200
-_RATIO_COUNTS_FROM = 16 * 1024**2
+_MAX_COMPRESSION_RATIO = 200
+_MIN_BYTES_FOR_RATIO = 16 * 1024**2
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
@@ -82,7 +82,9 @@ class Archive:
                 f"the unpacked document is larger than the limit of {self._limit:,} bytes",
                 hint="split the document",
             )
-        if entry.file_size > max(_RATIO_COUNTS_FROM, _HIGHEST_RATIO * entry.compress_size):
+        if entry.file_size > max(
+            _MIN_BYTES_FOR_RATIO, _MAX_COMPRESSION_RATIO * entry.compress_size
+        ):
             raise DocumentTooCostly("the document is packed like a ZIP bomb")
 
 

@@ -38,7 +38,7 @@ _BREAK = f"{A}br"
 _NUMBERED = f"{A}buAutoNum"
 _BULLETS = frozenset({f"{A}buChar", f"{A}buBlip", _NUMBERED})
 _NO_BULLET = f"{A}buNone"
-_DEEPEST = 8
+_MAX_LEVEL = 8
 
 
 def get_body_text(body: _Element) -> str:
@@ -110,7 +110,7 @@ def _has_bullet(paragraph: _Element, *, default: bool) -> bool:
 def _get_depth(paragraph: _Element) -> int:
     properties = paragraph.find(f"{A}pPr")
     level = properties.get("lvl", "0") if properties is not None else "0"
-    return min(int(level[:3]), _DEEPEST) if level[:3].isdecimal() else 0
+    return min(int(level[:3]), _MAX_LEVEL) if level[:3].isdecimal() else 0
 
 
 def _list_properties(paragraph: _Element) -> list[_Element]:

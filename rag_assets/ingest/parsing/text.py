@@ -29,7 +29,7 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
 """Maps the surrogates that surrogateescape creates for non-UTF-8 bytes to characters of Latin-1."""
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)?")
-_CHARACTERS_PER_FOREIGN = 10
+_CHARACTERS_PER_FOREIGN_BYTE = 10
 """Minimum number of characters per byte that is not UTF-8; with fewer, the encoding differs."""
 
 
@@ -54,7 +54,7 @@ def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
             raise
         text = data.decode("utf-8-sig", "surrogateescape")
         replaced = sum("\udc80" <= character <= "\udcff" for character in text)
-        if not replaced or replaced * _CHARACTERS_PER_FOREIGN > len(text):
+        if not replaced or replaced * _CHARACTERS_PER_FOREIGN_BYTE > len(text):
             raise
     limits.check_characters(len(text))
     return text.translate(_LATIN_1), replaced

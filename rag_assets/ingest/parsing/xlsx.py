@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
 _PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
-_LARGEST_WHOLE = 1e15  # above it, even spreadsheets do not keep all digits
+_MAX_WHOLE_NUMBER = 1e15  # above it, even spreadsheets do not keep all digits
 # References of any cell, and of a filled cell. Repetitions are bounded, so that no tag is scanned
 # twice.
 _REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
@@ -381,7 +381,7 @@ _BUILT_IN_FORMATS: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Number formats by ids that workbooks use without defining them."""
-_LONGEST_FORMAT = 255
+_MAX_FORMAT_CHARACTERS = 255
 _TOKEN = re.compile(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|(?P<unseen>[_*].|\[[^\]]*\])'
     r"|(?P<number>General|[0#?][0#?,]*(?:\.[0#?]*,*)?|\.[0#?]+)|(?P<other>.)",
@@ -403,7 +403,9 @@ def _read_formats(package: Package) -> dict[int, str]:
     codes = {**{str(number): code for number, code in _BUILT_IN_FORMATS.items()}, **own}
     cell_styles = styles.iterfind(f"{_S}cellXfs/{_S}xf")
     formats = (codes.get(style.get("numFmtId", ""), "") for style in cell_styles)
-    return {i: clean(code) for i, code in enumerate(formats) if 0 < len(code) <= _LONGEST_FORMAT}
+    return {
+        i: clean(code) for i, code in enumerate(formats) if 0 < len(code) <= _MAX_FORMAT_CHARACTERS
+    }
 
 
 def _format_value(value: _Value, code: str) -> str:
@@ -440,7 +442,7 @@ def _format_time(value: time | date | datetime | timedelta, code: str) -> str:
 
 
 def _format_plainly(value: float) -> str:
-    is_whole = float(value).is_integer() and abs(value) < _LARGEST_WHOLE
+    is_whole = float(value).is_integer() and abs(value) < _MAX_WHOLE_NUMBER
     return str(int(value)) if is_whole else f"{value:.15g}"
 
 
@@ -536,7 +538,7 @@ def _format_number(value: float, code: str) -> str | None:
     sections = _read_number_formats(code)
     place = 1 if value < 0 else 2 if value == 0 else 0
     chosen = sections[place if place < len(sections) else 0]
-    if chosen is None or abs(value) >= _LARGEST_WHOLE:
+    if chosen is None or abs(value) >= _MAX_WHOLE_NUMBER:
         return None
     digits = _format_digits(abs(value), chosen)
     needs_sign = value < 0 and len(sections) == 1 and _NOT_ZERO.search(digits)

@@ -27,7 +27,7 @@ MAX_NAME_LENGTH = 200
 
 _SEPARATORS = re.compile(r"[/\\]")
 _BLANKS = re.compile(r"\s+")
-_LONGEST_SUFFIX = 16
+_MAX_SUFFIX_CHARACTERS = 16
 # Control characters, format characters (which may change the direction of text), surrogates,
 # private-use characters and unassigned characters.
 _UNSHOWN = "C"
@@ -52,7 +52,7 @@ def clean_file_name(name: str) -> str:
     if len(plain) <= MAX_NAME_LENGTH:
         return plain
     stem, dot, suffix = plain.rpartition(".")
-    if not stem or len(suffix) > _LONGEST_SUFFIX:
+    if not stem or len(suffix) > _MAX_SUFFIX_CHARACTERS:
         return plain[:MAX_NAME_LENGTH].strip()
     end = f"{dot}{suffix}"
     return stem[: MAX_NAME_LENGTH - len(end)].strip() + end

@@ -17,7 +17,7 @@ from rag_assets.models.embedding.vectors import MAX_BATCH
 
 _FIRST_TEXTS = 16
 _CALL_SECONDS = 2.0
-_GROUP = 1_000
+_TOKENIZED_TEXTS = 1_000
 """Number of texts that are tokenized at once: a few milliseconds of work."""
 
 
@@ -122,7 +122,7 @@ class BatchPacker:
         self._counted = counted or limits.tokens is not None or limits.input_tokens is not None
         # Use a multiple of the batch size, so that no batch is cut short at the end of a group.
         most = max(1, min(limits.texts, MAX_BATCH))
-        self._group = most * -(-_GROUP // most) if self._counted else max(1, len(items))
+        self._group = most * -(-_TOKENIZED_TEXTS // most) if self._counted else max(1, len(items))
         self._next = 0
         self._packing: asyncio.Task[list[Batch]] | None = None
         self.rejected: dict[str, str] = {}

@@ -67,7 +67,7 @@ class EmbeddingReply:
     """Tokens that the provider charges for; None if it does not report them."""
 
 
-_CALLS_A_MINUTE = 8
+_MIN_CALLS_PER_MINUTE = 8
 """Minimum number of calls into which a minute's tokens are divided, so that no call waits for
 long."""
 
@@ -106,7 +106,7 @@ class RemoteEmbedder(Embedder):
         self.dimensions = dimensions
         self.limits = replace(limits, concurrency=traffic.concurrency)
         if traffic.tokens_per_minute is not None:
-            most = max(1, traffic.tokens_per_minute // _CALLS_A_MINUTE)
+            most = max(1, traffic.tokens_per_minute // _MIN_CALLS_PER_MINUTE)
             self.limits = replace(self.limits, tokens=min(most, limits.tokens or most))
         self._traffic = traffic
         self._count = count

@@ -69,7 +69,7 @@ class SlidingWindowLimiter:
             self._ended_sum -= self._ended.popleft()[1]
 
 
-_LONGEST_SHARED_PAUSE = 300.0
+_MAX_SHARED_PAUSE_SECONDS = 300.0
 """Maximum seconds of a pause, since the cause may be gone long before the time that a provider
 requires."""
 
@@ -197,7 +197,7 @@ class RetriedCall(Generic[AnswerT]):
         pause = self._policy.draw_pause(self.attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
-            shared = min(pause, _LONGEST_SHARED_PAUSE)
+            shared = min(pause, _MAX_SHARED_PAUSE_SECONDS)
             self._traffic.pause(shared, is_limited=failure.is_limited)
         latest = self._give_up - self._policy.least
         if self.attempts >= self._policy.tries or time.monotonic() + pause > latest:

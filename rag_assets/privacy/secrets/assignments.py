@@ -29,7 +29,7 @@ from rag_assets.privacy.secrets.values import (
 
 _RULE = "assigned-secret"
 _REACH = 420
-_NEAR = 400
+_NEAR_CHARACTERS = 400
 
 _CLOSING = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
 _NOTE = r"(?:[ \t]?(?:\([^()\n]{1,48}\)|\[[^\[\]\n]{1,48}\]))?"
@@ -274,7 +274,10 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
 
 def _get_paragraph(text: str, begin: int, end: int) -> str:
     """Return the paragraph around a line: the text between the previous and the next blank line."""
-    low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
+    low, high = (
+        max(0, begin - _NEAR_CHARACTERS),
+        (end if end >= 0 else len(text)) + _NEAR_CHARACTERS,
+    )
     first = text.rfind("\n\n", low, begin)
     last = text.find("\n\n", begin, high)
     return text[first + 2 if first >= 0 else low : last if last >= 0 else min(high, len(text))]
@@ -332,8 +335,8 @@ _DEFAULT = re.compile(r"(?::[-=?]?|:=)(?P<text>[^\s{}$\"'`]{3,256})\}")
 _LABEL_END = re.compile(r"[*_`'}]{0,3}(?::?[ \t]?\([^()|\n]{1,40}\))?:?[*_`]{0,3}")
 _PARTING = re.compile(r"[ \t]*\|{1,2}|[ ]?\t|[ ]{3,40}(?=[^ |])")
 _CELL_MARKS = " \t\r*_`'"
-_LONGEST_ROW = 400
-_MOST_ROWS = 1_000
+_MAX_ROW_CHARACTERS = 400
+_MAX_ROWS = 1_000
 _DELIMITER = re.compile(r"\|\||\^|!!|\||(?<=^)!")
 _FIRST_IN_ELEMENT = re.compile(r"(?<!/)>\s{0,20}(?:[\w-]{1,20}[ \t]){0,3}\Z")
 _FIRST_CELL = re.compile(r"(?:^|\n)[ \t>]*\|?[ \t]*[*_`]{0,3}(?:[\w-]+[ \t]){0,2}\Z")
@@ -371,8 +374,8 @@ def _find_in_row(text: str, name: Name) -> SecretSpan | None:
     parting = _PARTING.match(text, label.end() if label else name.end)
     if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
         return None
-    end = text.find("\n", parting.end(), parting.end() + _LONGEST_ROW)
-    row = text[parting.end() : end if end >= 0 else parting.end() + _LONGEST_ROW]
+    end = text.find("\n", parting.end(), parting.end() + _MAX_ROW_CHARACTERS)
+    row = text[parting.end() : end if end >= 0 else parting.end() + _MAX_ROW_CHARACTERS]
     aligned = "|" not in parting[0] and "\t" not in parting[0]
     cells = [row] if aligned else re.split(r"\||\t", row)
     value = cells[0].strip(_CELL_MARKS)
@@ -387,7 +390,7 @@ def _find_in_row(text: str, name: Name) -> SecretSpan | None:
 
 def _find_in_column(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the cells below a name in the first row of a table, in wiki markup and plain text."""
-    low = max(0, name.start - _LONGEST_ROW)
+    low = max(0, name.start - _MAX_ROW_CHARACTERS)
     begin = text.rfind("\n", low, name.start) + 1 or low
     if begin and text[begin - 1] != "\n":
         return
@@ -395,10 +398,10 @@ def _find_in_column(text: str, name: Name) -> Iterator[SecretSpan]:
     if not head.startswith(("|", "^", "!")) or text[max(0, begin - 2) : begin - 1] == "|":
         return
     column = len(_DELIMITER.findall(head)) - 1
-    at = text.find("\n", name.end, name.end + _LONGEST_ROW)
-    for _ in range(_MOST_ROWS):
-        end = text.find("\n", at + 1, at + _LONGEST_ROW) if at >= 0 else -1
-        line = text[at + 1 : end] if end >= 0 else text[at + 1 : at + _LONGEST_ROW]
+    at = text.find("\n", name.end, name.end + _MAX_ROW_CHARACTERS)
+    for _ in range(_MAX_ROWS):
+        end = text.find("\n", at + 1, at + _MAX_ROW_CHARACTERS) if at >= 0 else -1
+        line = text[at + 1 : end] if end >= 0 else text[at + 1 : at + _MAX_ROW_CHARACTERS]
         if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")):
             return
         cell = _find_cell(line, column)

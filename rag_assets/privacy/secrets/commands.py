@@ -76,7 +76,7 @@ _ENDS = re.compile(
 )
 _PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
 _BEFORE_FLAG = " \t\r\n\"'`([{=,|*_<>"
-_COMMAND_LINE = 400
+_MAX_COMMAND_CHARACTERS = 400
 _NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
 _GROUPS = ("within", "inside", "double", "single", "bare")
 
@@ -258,7 +258,7 @@ def _find_secrets_in_flags(
     """Find the values of a flag that means a credential only on command lines of some programs."""
     for anchor in anchors:
         at = anchor.start + 1
-        low = max(0, at - _COMMAND_LINE)
+        low = max(0, at - _MAX_COMMAND_CHARACTERS)
         begin = max(text.rfind("\n", low, at) + 1, low)
         match = value.match(text, at) if programs.search(text, begin, at) else None
         span = _accept(match) if match is not None else None
@@ -283,7 +283,7 @@ _DEFAULTS = frozenset(
 )
 _QUOTED = r"[\"']?(?P<value>[^\s\"';<>{}|\[\]]{4,256})"
 _TYPE = r"(?:[0-9][ \t]+)?"
-_LINE_LEFT = 200
+_MAX_LINE_CHARACTERS = 200
 _BLOCK_LINES = 6
 _SERVER = re.compile(r"(?i:radius|tacacs\+?|aaa-server|server-private)\b")
 _SETTING = re.compile(
@@ -323,14 +323,14 @@ def _find_device_lines(
     pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
-        match = pattern.match(text, anchor.start, anchor.end + _LINE_LEFT)
+        match = pattern.match(text, anchor.start, anchor.end + _MAX_LINE_CHARACTERS)
         if match is not None and is_device_secret(match) and _is_line_start(text, anchor.start):
             yield SecretSpan(*match.span("value"), "device-secret")
 
 
 def _is_line_start(text: str, at: int) -> bool:
     """Return whether only a prompt, a sign or words of a setting precede an offset on its line."""
-    low = max(0, at - _LINE_LEFT)
+    low = max(0, at - _MAX_LINE_CHARACTERS)
     begin = max(text.rfind("\n", low, at) + 1, low)
     before = text[begin:at]
     return not before.strip(" \t>*-`\"'#") or _SETTING.search(before) is not None
@@ -353,12 +353,12 @@ _KEY = re.compile(r"[ \t]+key[ \t]+" + _TYPE + _QUOTED)
 def _find_server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find `key X` on an indented line below the line that defines a RADIUS or TACACS server."""
     for anchor in anchors:
-        match = _KEY.match(text, anchor.start + 1, anchor.end + _LINE_LEFT)
+        match = _KEY.match(text, anchor.start + 1, anchor.end + _MAX_LINE_CHARACTERS)
         if match is None or not is_device_secret(match):
             continue
         at = anchor.start
         for _ in range(_BLOCK_LINES):
-            begin = text.rfind("\n", max(0, at - _LINE_LEFT), at) + 1
+            begin = text.rfind("\n", max(0, at - _MAX_LINE_CHARACTERS), at) + 1
             if not text[begin : begin + 1].isspace():
                 if _SERVER.match(text, begin, at):
                     yield SecretSpan(*match.span("value"), "device-secret")
@@ -441,7 +441,7 @@ _IDENTIFIED = re.compile(
     r"(?P<quote>[\"'`])(?P<text>[^\"'`\r\n]{3,256})(?P=quote)",
     re.IGNORECASE,
 )
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 
 
 def _find_in_insert_statements(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
@@ -451,7 +451,7 @@ def _find_in_insert_statements(text: str, anchors: Sequence[Anchor]) -> Iterator
             continue
         names = [find_value_kind(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
         done = head.end()
-        for _ in range(_MOST_ROWS if any(names) else 0):
+        for _ in range(_MAX_ROWS if any(names) else 0):
             row = _TUPLE.match(text, done)
             if row is None:
                 break

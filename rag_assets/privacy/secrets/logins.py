@@ -25,8 +25,8 @@ from rag_assets.privacy.secrets.values import (
 )
 
 _ADDRESS_REACH = 600
-_SHORTEST = 3
-_TOKEN_LENGTH = 8
+_MIN_PASSWORD_LENGTH = 3
+_MIN_TOKEN_LENGTH = 8
 _PASSWORD_WORDS = frozenset({"x-oauth-basic", "port", "oauth2", "[password]"})
 # Match the last @ before the path; a slash belongs to a password only if no port ends there.
 _CREDENTIALS = re.compile(
@@ -82,7 +82,11 @@ def _find_in_address(text: str, at: int) -> SecretSpan | None:
 
 
 def _is_password(value: str) -> bool:
-    if len(value) < _SHORTEST or value.lower() in _PASSWORD_WORDS or value.startswith("["):
+    if (
+        len(value) < _MIN_PASSWORD_LENGTH
+        or value.lower() in _PASSWORD_WORDS
+        or value.startswith("[")
+    ):
         return False
     if value.isupper() and value.replace("_", "").isalpha():
         return False
@@ -118,14 +122,14 @@ def _accept_after_scheme(match: re.Match[str]) -> SecretSpan | None:
     """Return a random value after `Bearer` or `Basic`."""
     value = match["value"].rstrip(".-_")
     digits = any(map(str.isdigit, value)) or value.endswith("=")
-    if len(value) < _TOKEN_LENGTH or not digits or not is_token_body(value.rstrip("=")):
+    if len(value) < _MIN_TOKEN_LENGTH or not digits or not is_token_body(value.rstrip("=")):
         return None
     start = match.start("value")
     return SecretSpan(start, start + len(value), "bearer-token")
 
 
 _REACH = 160
-_LEAST_MIXED = 8
+_MIN_MIXED_LENGTH = 8
 _VALUE = r"[*_`\"'“„]{0,2}(?P<value>[^\s\"'`<>|“”„]{6,128})"
 _NOUN = r"(?:the[ \t]|dem[ \t]|das[ \t])?(?:password[ \t]|passwort[ \t]|kennwort[ \t]|pass[ \t]|pw[ \t]|passphrase[ \t])?:?[ \t]?"
 _AS_USER = re.compile(
@@ -153,7 +157,7 @@ def _is_generated(value: str) -> bool:
     return is_bare_password(value) and (
         is_strong(value)
         or (
-            len(value) >= _LEAST_MIXED
+            len(value) >= _MIN_MIXED_LENGTH
             and (is_mixed(value) or _NUMBERED.fullmatch(value) is not None)
         )
     )
@@ -200,10 +204,10 @@ def _accept_wifi_password(match: re.Match[str]) -> SecretSpan | None:
     return SecretSpan(*match.span("value"), "wifi-password")
 
 
-_MOST_COOKIES = 40
-_MOST_CODES = 30
-_DISTINCT = 4
-_COOKIE_LENGTH = 16
+_MAX_COOKIES = 40
+_MAX_CODES = 30
+_MIN_DISTINCT_CHARACTERS = 4
+_MIN_COOKIE_LENGTH = 16
 _COOKIE = re.compile(
     r"[ \t\"';:]*(?P<name>[\w.!#$%&*+^`|~-]{1,80})=(?P<value>[^\s;,\"'<>`]{1,4096})"
 )
@@ -234,7 +238,7 @@ def _find_cookies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         before = _BEFORE_COOKIES.match(text, anchor.start) if anchor.start >= done else None
         at = before.end() if before is not None else 0
-        for _ in range(_MOST_COOKIES if before is not None else 0):
+        for _ in range(_MAX_COOKIES if before is not None else 0):
             match = _COOKIE.match(text, at)
             if match is None:
                 break
@@ -247,7 +251,7 @@ def _find_cookies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 def _is_session(name: str, value: str) -> bool:
     lowered = name.lower()
-    if lowered in _ATTRIBUTES or lowered.startswith(_TRACKERS) or len(value) < _COOKIE_LENGTH:
+    if lowered in _ATTRIBUTES or lowered.startswith(_TRACKERS) or len(value) < _MIN_COOKIE_LENGTH:
         return False
     if is_placeholder(value) or is_token_placeholder(value) or value[0] in "$<{[(":
         return False
@@ -260,14 +264,14 @@ def _find_codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         introduced = _INTRODUCED.match(text, anchor.end)
         at = introduced.end() if introduced is not None else anchor.end
         codes: list[re.Match[str]] = []
-        while len(codes) < _MOST_CODES and (code := _CODES.match(text, at)):
+        while len(codes) < _MAX_CODES and (code := _CODES.match(text, at)):
             codes.append(code)
             at = code.end()
             if text[at : at + 1] in "`\"'":
                 at += 1
         if len(codes) > 1 or (codes and introduced is not None and introduced["colon"].strip()):
             for code in codes:
-                if len(set(code["code"])) >= _DISTINCT:
+                if len(set(code["code"])) >= _MIN_DISTINCT_CHARACTERS:
                     yield SecretSpan(*code.span("code"), "backup-code")
 
 

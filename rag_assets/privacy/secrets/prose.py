@@ -91,8 +91,8 @@ _GLUED = re.compile(
 )
 _WORD_AFTER = re.compile(r"[*_]{1,3}[ \t][a-z]{2,}")
 _GROUPS = ("marked", "starred", "bare")
-_STRONG = 8
-_TOKEN = 20
+_MIN_STRONG_LENGTH = 8
+_MIN_TOKEN_LENGTH = 20
 
 
 def find_stated(text: str, name: Name) -> Iterator[SecretSpan]:
@@ -205,11 +205,11 @@ def _accept_after_name(text: str, name: Name, match: re.Match[str]) -> SecretSpa
     if is_placeholder(value) or "://" in value or "=" in value[:-2] or value[0] in "/-.(}":
         return None
     if name.kind is ValueKind.KEY:
-        good = len(value) >= _TOKEN and is_key(value)
+        good = len(value) >= _MIN_TOKEN_LENGTH and is_key(value)
     elif name.kind is ValueKind.PASSWORD:
         good = _is_evident_password(value)
     elif name.kind is ValueKind.RANDOM:
-        good = len(value) >= _TOKEN and is_generated(value)
+        good = len(value) >= _MIN_TOKEN_LENGTH and is_generated(value)
     else:
         good = name.kind is ValueKind.PIN and is_pin(value)
     return SecretSpan(start, end, _RULE) if good else None
@@ -219,7 +219,7 @@ def _is_evident_password(value: str) -> bool:
     """Return whether the form of a value alone shows a password."""
     if is_password_of_symbols(value) or is_strong(value) or is_scrambled_word(value):
         return True
-    return len(value) >= _STRONG and is_bare_password(value) and is_mixed(value)
+    return len(value) >= _MIN_STRONG_LENGTH and is_bare_password(value) and is_mixed(value)
 
 
 def _find_before(text: str, name: Name) -> SecretSpan | None:

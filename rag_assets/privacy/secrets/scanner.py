@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")  # continuation bytes of UTF-8
 # Greedy across lines and quotation marks; commands.py has a rule for each of its flags.
 _REPLACED_RULES = ("curl-auth-user",)
-_WINDOW = 8_192
-_OVERLAP = 2_048
+_WINDOW_CHARACTERS = 8_192
+_OVERLAP_CHARACTERS = 2_048
 _ADDRESS = re.compile(r"://[^/\s]*@")
 
 
@@ -88,9 +88,9 @@ class Kingfisher:
 def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
     """Yield overlapping windows, since some rules take time quadratic in a text's length."""
     start = 0
-    while start + _WINDOW < length:
-        yield start, start + _WINDOW
-        start += _WINDOW - _OVERLAP
+    while start + _WINDOW_CHARACTERS < length:
+        yield start, start + _WINDOW_CHARACTERS
+        start += _WINDOW_CHARACTERS - _OVERLAP_CHARACTERS
     yield start, length
 
 
@@ -115,9 +115,9 @@ that changes no finding, such as that of a name or a comment, does not increase 
 tests/unit/privacy/secrets/test_rules_version.py fails if findings change but the version does not.
 """
 
-_MOST_ROUNDS = 24
+_MAX_ROUNDS = 24
 _LINES_AROUND = 8
-_LONGEST_LINE = 2_000
+_MAX_LINE_CHARACTERS = 2_000
 
 
 @cache
@@ -178,7 +178,7 @@ class SecretScanner:
         new_spans = merge_spans(self._scan_views(text))
         spans = list(new_spans)
         rest = text
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             if not new_spans:
                 break
             rest = mask(rest, new_spans)
@@ -235,9 +235,9 @@ def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple
     for span in spans:
         start, end = span.start, span.end
         for _ in range(_LINES_AROUND):
-            reach = max(0, start - _LONGEST_LINE)
+            reach = max(0, start - _MAX_LINE_CHARACTERS)
             start = max(reach, text.rfind("\n", reach, start))
-            reach = min(len(text), end + _LONGEST_LINE)
+            reach = min(len(text), end + _MAX_LINE_CHARACTERS)
             line_end = text.find("\n", end + 1, reach)
             end = reach if line_end < 0 else line_end
         if start > high:

@@ -48,8 +48,8 @@ _CONFUSABLE_LETTERS = "".join(map(re.escape, _CONFUSABLES))
 _CONFUSABLE_RUN = re.compile(
     rf"[{_INVISIBLE}{_CONFUSABLE_LETTERS}\u00a0\u2002-\u200a\u202f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff\u2460-\u24ff]+"
 )
-_BESIDE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/+=:-")
-_LEAST_RUN = 3
+_WORD_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/+=:-")
+_MIN_RUN_LENGTH = 3
 
 
 class _Piece(NamedTuple):
@@ -162,9 +162,9 @@ def fold_lookalikes(text: str) -> View | None:
 def _is_part_of_word(match: re.Match[str]) -> bool:
     """Return whether lookalike letters are within a word, or are a word themselves."""
     text, start, end = match.string, match.start(), match.end()
-    if text[start - 1 : start] in _BESIDE or text[end : end + 1] in _BESIDE:
+    if text[start - 1 : start] in _WORD_CHARACTERS or text[end : end + 1] in _WORD_CHARACTERS:
         return True
-    return end - start >= _LEAST_RUN and unicodedata.normalize("NFKC", match[0]).isascii()
+    return end - start >= _MIN_RUN_LENGTH and unicodedata.normalize("NFKC", match[0]).isascii()
 
 
 @lru_cache(4_096)
@@ -210,10 +210,10 @@ _ESCAPES = re.compile(
     r"|\\u00[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\[\"'nrt/]"
 )
 _ESCAPED_CHARACTERS = {"\\n": "\n", "\\r": "\n", "\\t": "\t", "\\/": "/", '\\"': '"', "\\'": "'"}
-_MOST_ENCODED = 65_536
-_HEAD = 8
-_SEEN_FROM, _SEEN_TO = 0x09, 0x7E
-_READABLE = 0.95
+_MAX_ENCODED_CHARACTERS = 65_536
+_CHECKED_CHARACTERS = 8
+_FIRST_READABLE_BYTE, _LAST_READABLE_BYTE = 0x09, 0x7E
+_MIN_READABLE_SHARE = 0.95
 _WORD_REACH = 240
 
 
@@ -227,7 +227,7 @@ def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     for first, last in places:
         for pattern, decode in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
             for match in pattern.finditer(text, first, last):
-                if len(match[0]) <= _MOST_ENCODED and (plain := decode(match[0])):
+                if len(match[0]) <= _MAX_ENCODED_CHARACTERS and (plain := decode(match[0])):
                     builder.replace(plain, *match.span())
                     builder.replace("\n\n", *match.span())
     return builder.build_if_any()
@@ -264,7 +264,10 @@ def _decode_escape(escape: str) -> str:
 
 def _decode_base64(word: str) -> str | None:
     plain = word.rstrip("=").replace("-", "+").replace("_", "/")
-    if not all(_SEEN_FROM <= byte <= _SEEN_TO for byte in base64.b64decode(plain[:_HEAD])):
+    if not all(
+        _FIRST_READABLE_BYTE <= byte <= _LAST_READABLE_BYTE
+        for byte in base64.b64decode(plain[:_CHECKED_CHARACTERS])
+    ):
         return None
     try:
         return _decode_readable(base64.b64decode(plain + "=" * (-len(plain) % 4)))
@@ -286,7 +289,7 @@ def _decode_readable(raw: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     printable = sum(c.isprintable() or c in "\r\n\t" for c in plain)
-    return plain if plain and printable >= _READABLE * len(plain) else None
+    return plain if plain and printable >= _MIN_READABLE_SHARE * len(plain) else None
 
 
 def _find_words(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:
@@ -297,7 +300,7 @@ def _find_words(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]
             continue
         before = _WORD_BEFORE.search(text, max(done, match.start() - _WORD_REACH), match.start())
         start = before.start() if before else match.start()
-        after = _WORD_AFTER.match(text, match.start(), match.start() + _MOST_ENCODED)
+        after = _WORD_AFTER.match(text, match.start(), match.start() + _MAX_ENCODED_CHARACTERS)
         done = max(match.end(), after.end() if after else 0)
         yield text[start:done], start
 
@@ -311,7 +314,7 @@ _LINE_END = re.compile(
 _WORD = re.compile(r"[A-Za-z0-9+/=_~.:-]+")
 _PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
 _VALUE_FOLLOWS = re.compile(r"[ \t]*[:=][ \t]+\S")
-_MOST_PIECES = 8
+_MAX_PIECES = 8
 _LINE_REACH = 240
 
 
@@ -342,7 +345,7 @@ def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
         length = gap.start() - start
         seams: list[Seam] = []
         following: re.Match[str] | None = gap
-        while following is not None and len(seams) < _MOST_PIECES:
+        while following is not None and len(seams) < _MAX_PIECES:
             at = following.end()
             piece = _PIECE_RIGHT.match(text, at, at + _LINE_REACH)
             end = piece.end() if piece else at

@@ -29,11 +29,11 @@ COMMON_WORDS: Final = STOP_WORDS["en"]
 
 _SHARE: Final = 0.25
 """In a sentence, at least this share of the words are common words."""
-_LEAST_FOREIGN: Final = 2
+_MIN_FOREIGN_WORDS: Final = 2
 """This many common words are evidence of a language other than English."""
-_LEAST_WORDS: Final = 3
+_MIN_SENTENCE_WORDS: Final = 3
 """Minimum number of words in a sentence without common words."""
-_LEAST_SIGNS: Final = 8
+_MIN_SENTENCE_CHARACTERS: Final = 8
 """Minimum number of characters in a sentence in a script without spaces."""
 _CERTAIN: Final = 0.8
 """Minimum probability at which a detected language is accepted. At this value, no English question
@@ -142,7 +142,7 @@ def is_certainly_english(query: str) -> bool:
 def _find_detected_language(query: str, words: Sequence[str]) -> str | None:
     """Return the detected language of a sentence; None if it is not certain."""
     letters = sum(len(run) for run in _UNSPACED.findall(query))
-    if len(words) < _LEAST_WORDS and letters < _LEAST_SIGNS:
+    if len(words) < _MIN_SENTENCE_WORDS and letters < _MIN_SENTENCE_CHARACTERS:
         return None
     from rag_assets.ingest.parsing.languages import detect_text_language
 
@@ -175,7 +175,7 @@ def _find_dominant_language(words: Iterable[str], least: int = 1) -> str | None:
     if best < least:
         return None
     language = next(language for language in STOP_WORDS if counts[language] == best)
-    if language == "en" or best >= _LEAST_FOREIGN:
+    if language == "en" or best >= _MIN_FOREIGN_WORDS:
         return language
     return None if all(word.isascii() for word, _ in common) else language
 

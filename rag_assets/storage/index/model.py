@@ -18,12 +18,12 @@ from rag_assets.storage.index.terms import TERMS_VERSION
 SCHEMA_VERSION = 7
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"
 """Keys in the metadata of entries of source code."""
-_LONGEST_NAME = 1_000
+_MAX_NAME_CHARACTERS = 1_000
 """Maximum number of characters of a symbol or a signature that an entry keeps."""
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
-_FEWEST_BITS = 384
+_MIN_BIT_DIMENSIONS = 384
 """From this many dimensions on, one bit per number is enough to find candidates."""
 
 
@@ -47,7 +47,7 @@ class IndexRef:
 
 def choose_vector_index(dimensions: int) -> VectorIndex:
     """Return the default kind of vector index for vectors with this number of dimensions."""
-    return "bbq_hnsw" if dimensions >= _FEWEST_BITS else "int8_hnsw"
+    return "bbq_hnsw" if dimensions >= _MIN_BIT_DIMENSIONS else "int8_hnsw"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,9 @@ class Entry:
         if named is None:
             return dict(self.document.metadata)
         names = {SYMBOL: named.symbol, SIGNATURE: named.signature}
-        stored_names = {name: value[:_LONGEST_NAME] for name, value in names.items() if value}
+        stored_names = {
+            name: value[:_MAX_NAME_CHARACTERS] for name, value in names.items() if value
+        }
         return {**self.document.metadata, **stored_names}
 
     @property

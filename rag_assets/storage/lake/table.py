@@ -118,7 +118,7 @@ def filter_rows(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.Laz
 FILE: Final = "__file"
 """The column with the name of each row's file."""
 
-_MOST_KEYS: Final = 20_000
+_MAX_KEYS: Final = 20_000
 """Maximum number of keys held in memory; the keys of other files are read for every request."""
 
 _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
@@ -251,7 +251,7 @@ class KeyedTable:
         new = names - self._keys.keys()
         if not new:
             return set()
-        room = _MOST_KEYS - sum(map(len, self._keys.values()))
+        room = _MAX_KEYS - sum(map(len, self._keys.values()))
         chosen = []
         for name, rows in sorted(_read_row_counts(table).items(), key=lambda item: item[1]):
             if name in new and rows <= room:

@@ -225,7 +225,7 @@ def _read_key(row: sa.Row[Any]) -> StoredKey:
 
 
 _USE_INTERVAL = timedelta(minutes=1)
-_CONNECTIONS = 4
+_MAX_CONNECTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ class TokenReader:
     """
 
     def __init__(self, database: Database) -> None:
-        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._statements = StatementRunner(database, _MAX_CONNECTIONS)
         columns = service_tokens.c
         is_valid = sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now())
         self._find = Statement(

@@ -57,8 +57,8 @@ question_vectors = sa.Table(
 )
 
 
-_BATCH = 1_000
-_NAMES = 20_000
+_BATCH_QUESTIONS = 1_000
+_MAX_NAMES_PER_QUERY = 20_000
 """Maximum number of names per query. Each query reads all rows, because a name may be in three
 columns."""
 
@@ -141,7 +141,7 @@ class JudgementTable(CatalogQueries):
                     ),
                 )
                 deleted = connection.execute(sa.delete(judged_questions).where(*is_other)).rowcount
-            for batch in batched(new, _BATCH):
+            for batch in batched(new, _BATCH_QUESTIONS):
                 values = upsert(judged_questions).values(
                     [
                         {
@@ -177,7 +177,7 @@ class JudgementTable(CatalogQueries):
         A name is a uri, a document id or a record id. Deleted documents are left out.
         """
         by_name: dict[str, list[NamedDocument]] = {}
-        for batch in batched(names, _NAMES):
+        for batch in batched(names, _MAX_NAMES_PER_QUERY):
             for row in self._database.fetch_rows(_select_named(tenant_id, batch)):
                 document = NamedDocument(row.document_id, row.uri)
                 for name in {row.document_id, row.uri, row.source_id} & set(batch):
@@ -207,7 +207,7 @@ class JudgementTable(CatalogQueries):
             )
         )
         common_ids: set[str] = set()
-        for batch in batched(document_ids, _NAMES):
+        for batch in batched(document_ids, _MAX_NAMES_PER_QUERY):
             common_ids |= set(
                 self._database.fetch_values(
                     query.where(matches_any(document_index.c.document_id, batch))
@@ -236,7 +236,7 @@ def forget_judgements(
     if not stored:
         return 0
     names: set[str] = set()
-    for batch in batched(document_ids, _NAMES):
+    for batch in batched(document_ids, _MAX_NAMES_PER_QUERY):
         rows = connection.execute(
             _select_names(ref.id, matches_any(documents.c.document_id, batch))
         )

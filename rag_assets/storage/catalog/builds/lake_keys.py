@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.tables import document_index, documents
 
-_BATCH = 2_000
+_BATCH_VERSIONS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class LakeKeyTable(CatalogQueries):
             .order_by(held.chunk_set_key)
         )
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+            for row in connection.execution_options(yield_per=_BATCH_VERSIONS).execute(query):
                 yield NeededVersion(*row)
 
     def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:

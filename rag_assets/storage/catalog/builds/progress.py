@@ -25,8 +25,8 @@ from rag_assets.storage.catalog.erasure.receipts import erasures, holds
 from rag_assets.storage.catalog.erasure.retention import select_age_start
 from rag_assets.storage.catalog.tables import document_index, documents, pages
 
-_RECENT = timedelta(minutes=10)
-_SPANS = 31
+_RECENT_PERIOD = timedelta(minutes=10)
+_TIME_SPANS = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class BuildProgressQuery(CatalogQueries):
             first, last = connection.execute(bounds).one()
             if first is None:
                 return (), None, None
-            span = max((last - first).total_seconds(), 1.0) / _SPANS
+            span = max((last - first).total_seconds(), 1.0) / _TIME_SPANS
             passed = sa.func.extract("epoch", held.indexed_at - first)
-            which = sa.func.least(sa.func.floor(passed / span), _SPANS - 1)
+            which = sa.func.least(sa.func.floor(passed / span), _TIME_SPANS - 1)
             query = sa.select(which, sa.func.count()).where(*of_build).group_by(which)
             count_by_span = {int(number): count for number, count in connection.execute(query)}
-        counts = accumulate(count_by_span.get(number, 0) for number in range(_SPANS))
+        counts = accumulate(count_by_span.get(number, 0) for number in range(_TIME_SPANS))
         return tuple(counts), first, last
 
     def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
@@ -128,7 +128,7 @@ class BuildProgressQuery(CatalogQueries):
                     .where(
                         held.tenant == tenant_id,
                         held.generation == number,
-                        held.indexed_at >= last - _RECENT,
+                        held.indexed_at >= last - _RECENT_PERIOD,
                     )
                 )
                 count, first = connection.execute(recent).one()

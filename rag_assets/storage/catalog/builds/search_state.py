@@ -34,7 +34,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.tables import tenants as tenants_table
 from rag_assets.storage.catalog.tenants.table import State, build_unknown_tenant_error
 
-_CONNECTIONS = 8
+_MAX_CONNECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class SearchStateReader:
     """
 
     def __init__(self, database: Database) -> None:
-        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._statements = StatementRunner(database, _MAX_CONNECTIONS)
         self._search_state = Statement(_select_search_state(serving.c.generation))
         named = sa.bindparam("generation", type_=sa.Integer)
         self._named_state = Statement(_select_search_state(named))

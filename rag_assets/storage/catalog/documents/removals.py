@@ -227,7 +227,7 @@ def _find_pushed(
     return uploaded | {row.document_id: row for row in connection.execute(records)}
 
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 
 moved_documents = sa.Table(
     "moved_documents",
@@ -252,7 +252,7 @@ class MovedDocuments(CatalogQueries):
         statement = new.on_conflict_do_update(
             index_elements=["tenant", "document_id"], set_={"successor": new.excluded.successor}
         )
-        for batch in batched(sorted(successors), _BATCH):
+        for batch in batched(sorted(successors), _BATCH_DOCUMENTS):
             with self._database.begin_tenant(ref) as connection:
                 rows = [
                     {"tenant": ref.id, "document_id": id_, "successor": successors[id_]}
@@ -279,7 +279,7 @@ class MovedDocuments(CatalogQueries):
         )
         query = sa.select(moved.document_id).where(moved.tenant == ref.id, ~waits)
         ended = sorted(self._database.fetch_values(query))
-        for batch in batched(ended, _BATCH):
+        for batch in batched(ended, _BATCH_DOCUMENTS):
             ids = list(batch)
             with self._database.begin_tenant(ref) as connection:
                 connection.execute(build_deletion_update(ref, ids))

@@ -52,7 +52,7 @@ from rag_assets.storage.catalog.tables import (
     tombstones,
 )
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 
 
 class DocumentTable(CatalogQueries):
@@ -70,7 +70,7 @@ class DocumentTable(CatalogQueries):
             sa.case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
         ).where(documents.c.tenant == tenant_id, documents.c.source == source)
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+            for row in connection.execution_options(yield_per=_BATCH_DOCUMENTS).execute(query):
                 yield read_row(CatalogDocument, row, facts=read_facts(row))
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
@@ -79,7 +79,7 @@ class DocumentTable(CatalogQueries):
         Documents that were deleted on request or pushed again since the listing are left out.
         """
         statement = build_document_upsert()
-        for batch in batched(changes, _BATCH):
+        for batch in batched(changes, _BATCH_DOCUMENTS):
             with self._database.begin_tenant(ref) as connection:
                 current = drop_superseded(connection, ref, batch)
                 rows = [build_row(ref, c, lane) for c in set_page_scopes(connection, ref, current)]
@@ -92,7 +92,7 @@ class DocumentTable(CatalogQueries):
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Mark documents that left their source as deleted; searches omit them immediately."""
-        for batch in batched(document_ids, _BATCH):
+        for batch in batched(document_ids, _BATCH_DOCUMENTS):
             self._database.write(ref, build_deletion_update(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:

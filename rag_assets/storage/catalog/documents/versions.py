@@ -173,7 +173,7 @@ def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
     }
 
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 _KEY = ("tenant", "generation", "document_id")
 _VERSION = tuple(field.name for field in fields(IndexedVersion) if field.name in document_index.c)
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
@@ -415,7 +415,7 @@ class IndexTable(CatalogQueries):
     def delete(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Delete the rows of documents, after the deletion of their entries was confirmed."""
         with self._database.begin_tenant(ref) as connection:
-            for batch in batched(document_ids, _BATCH):
+            for batch in batched(document_ids, _BATCH_DOCUMENTS):
                 connection.execute(
                     sa.delete(document_index).where(is_of_generation(ref.id, generation, batch))
                 )
@@ -502,5 +502,5 @@ class IndexTable(CatalogQueries):
             ),
         ).order_by(held.document_id)
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+            for row in connection.execution_options(yield_per=_BATCH_DOCUMENTS).execute(query):
                 yield HeldVersion(*row)

@@ -70,8 +70,8 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.storage.catalog.uploads.rows import delete_uploads
 
-_BATCH = 2_000
-_NAMED_DOCUMENTS = 100
+_BATCH_DOCUMENTS = 2_000
+_MAX_DOCUMENTS_PER_ENTRY = 100
 """Maximum number of purged documents per entry in the journal of security changes."""
 _FORGET_SLICES = sa.text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
@@ -136,9 +136,9 @@ def begin_erasure(
     kept = connection.execute(of_disabled).all()
     blobs = delete_uploads(connection, ref, whole)
     add_tombstones(connection, ref, whole)
-    for batch in batched(whole, _BATCH):
+    for batch in batched(whole, _BATCH_DOCUMENTS):
         connection.execute(build_deletion_update(ref, batch))
-    for batch in batched([*whole, *former], _BATCH):
+    for batch in batched([*whole, *former], _BATCH_DOCUMENTS):
         connection.execute(build_withholding_update(ref, batch))
     erasure = insert_erasure(
         connection,
@@ -160,7 +160,7 @@ def begin_erasure(
         },
     )
     if kind == "purge":
-        for batch in batched(whole, _NAMED_DOCUMENTS):
+        for batch in batched(whole, _MAX_DOCUMENTS_PER_ENTRY):
             record_change(connection, ref, "purged", "", seal_tombstones(connection, ref, batch))
     else:
         raise_mark(connection, ref)
@@ -191,7 +191,7 @@ def end_erasure(connection: sa.Connection, erasure: Erasure, proof: Mapping[str,
 
 def delete_documents(connection: sa.Connection, erasure: Erasure) -> None:
     """Delete the rows of an erasure's documents, unless they were added again."""
-    for batch in batched(erasure.document_ids, _BATCH):
+    for batch in batched(erasure.document_ids, _BATCH_DOCUMENTS):
         connection.execute(
             sa.delete(documents).where(
                 is_of_documents(documents.c, erasure.ref.id, batch), documents.c.status == "DELETED"

@@ -48,7 +48,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.uploads.model import uploads
 
 _OF_TENANT = "tenant = :tenant"
-_BATCH = 500
+_BATCH_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class TextColumnStore(CatalogQueries):
         )
         with self._database.begin() as connection:
             if _table_exists(connection, column.table):
-                streaming = connection.execution_options(yield_per=_BATCH)
+                streaming = connection.execution_options(yield_per=_BATCH_ROWS)
                 yield from streaming.execute(query, {"tenant": ref.id}).partitions()
 
 
@@ -195,7 +195,7 @@ PURGED: Final = "(purged)"
 """Replaces a purged name."""
 _KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
 """Tables that hold hashes of erased documents on purpose."""
-_ATTEMPTS = 3
+_MAX_ATTEMPTS = 3
 _NAMED: Mapping[tuple[str, str], str] = {
     (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
     **texts_of_tenant(EVENTS_NAMING_TENANT),
@@ -304,7 +304,7 @@ class TraceQuery(CatalogQueries):
             if only is None:
                 named = {table for table, _ in _find_named_columns(connection)}
                 tables += sorted(table for table in named if not table.startswith(SCHEMA))
-            for _ in range(_ATTEMPTS):
+            for _ in range(_MAX_ATTEMPTS):
                 for table in tables:
                     connection.execute(sa.text(f"VACUUM {table}"))
                 left = _count_dead_rows(connection, tables)

@@ -35,7 +35,7 @@ from rag_assets.storage.catalog.tables import SCHEMA
 
 NAMED = 10_000
 """Maximum number of differences listed per kind; the others are only counted."""
-_BATCH = 10_000
+_BATCH_LINES = 10_000
 
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
 """missing: not stored; stale: a former version is stored; extra: the manifest does not name it."""
@@ -153,7 +153,7 @@ class ManifestTable(CatalogQueries):
         begin = self._database.begin_exclusive if remove_extra else self._database.begin_tenant
         with begin(ref) as connection:
             connection.execute(_TABLE)
-            for batch in batched(lines, _BATCH):
+            for batch in batched(lines, _BATCH_LINES):
                 connection.execute(_INSERT, _build_columns(batch))
             compared = {"tenant": ref.id, "source": source, "as_of": as_of}
             connection.execute(_COMPARED, compared)

@@ -71,7 +71,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.storage.catalog.uploads.rows import delete_uploads
 
-_BATCH = 2_000
+_BATCH_RECORDS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class TenantRecords:
             columns.tenant == self.tenant_id, columns.source == source, is_found()
         )
         with self.database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_BATCH_RECORDS).execute(query)
             for row in rows:
                 is_file = row.file_sha256 is not None
                 yield read_row(

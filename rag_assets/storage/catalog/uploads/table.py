@@ -289,7 +289,7 @@ def _build_unknown_upload_error() -> UnknownDocument:
     )
 
 
-_BATCH = 2_000
+_BATCH_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ class TenantUploads:
             *(table.size, table.content_sha256, table.updated_at),
         ).where(table.tenant == self.tenant_id, table.source == source, table.enabled)
         with self.database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_BATCH_ROWS).execute(query)
             for row in rows:
                 changed_ns = int(row.updated_at.timestamp() * 1e6) * 1_000
                 yield read_row(StoredUpload, row, changed_ns=changed_ns)
@@ -358,7 +358,7 @@ class BlobNeeds(CatalogQueries):
             .order_by(needed.c.content_sha256)
         )
         with self._database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_BATCH_ROWS).execute(query)
             for sha256, size, document_ids in rows:
                 yield NeededBlob(sha256, size, tuple(sorted(document_ids)))
 

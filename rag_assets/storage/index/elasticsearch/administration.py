@@ -38,14 +38,14 @@ from rag_assets.storage.index.model import (
     TenantView,
 )
 
-_PAGE = 1_000
+_PAGE_ENTRIES = 1_000
 _MERGE_SECONDS = 3_600
 _HISTORY_SECONDS = 90.0
 _POLL_SECONDS = 0.25
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
-_UNAVAILABLE = 503
+_HTTP_UNAVAILABLE = 503
 
-_NAMES = 20
+_MAX_NAMES_PER_REQUEST = 20
 _CONDITION_SECONDS = 2.0
 
 
@@ -181,7 +181,7 @@ class ElasticsearchIndexes:
             {"incarnation": {"terms": {"field": "incarnation"}}},
         ]
         owners: list[tuple[str, int]] = []
-        composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
+        composite: dict[str, Any] = {"size": _PAGE_ENTRIES, "sources": sources}
         with translated_errors():
             self._client.indices.refresh(index=index_name, ignore_unavailable=True)
             while True:
@@ -375,7 +375,7 @@ class ElasticsearchIndexes:
             try:
                 return int(self._client.count(index=name)["count"])
             except ApiError as error:
-                if error.status_code != _UNAVAILABLE:
+                if error.status_code != _HTTP_UNAVAILABLE:
                     raise
             time.sleep(pause)
         return int(self._client.count(index=name)["count"])
@@ -483,7 +483,7 @@ def _find_uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]
     """Return the uuid of each of these indexes that exists, including closed indexes."""
     uuids: dict[str, str] = {}
     with translated_errors(client):
-        for part in batched(sorted(names), _NAMES):
+        for part in batched(sorted(names), _MAX_NAMES_PER_REQUEST):
             # With a wildcard in each name, missing indexes are left out.
             answer = client.indices.get_settings(
                 index=[f"{name}*" for name in part],

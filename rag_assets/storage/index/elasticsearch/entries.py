@@ -42,8 +42,8 @@ _SCOPE_FIELDS = ("access_scope", "digest")
 _BULK_ACTIONS = 500
 _BULK_THREADS = 2
 _BULK_BYTES = 8 * 1024 * 1024
-_PAGE = 1_000
-_PAGE_WITH_VECTORS = 250
+_PAGE_ENTRIES = 1_000
+_PAGE_ENTRIES_WITH_VECTORS = 250
 _BUCKETS = 5_000
 _REFRESH_SECONDS = 10.0
 _OK, _NOT_FOUND = 200, 404
@@ -212,7 +212,7 @@ class ElasticsearchEntries:
         Args:
             routing: the tenant whose shard is searched; None searches all shards.
         """
-        size = _PAGE_WITH_VECTORS if vectors else _PAGE
+        size = _PAGE_ENTRIES_WITH_VECTORS if vectors else _PAGE_ENTRIES
         body: dict[str, Any] = {
             "query": query,
             "size": size,

@@ -27,7 +27,7 @@ TRANSIENT = (429, 502, 503, 504)
 """Statuses of transient failures."""
 
 _UNAUTHORIZED = (401, 403)
-_NOT_ACCEPTABLE = 406
+_HTTP_NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
@@ -189,7 +189,7 @@ _BLOCK = re.compile(r"[\[;]\s*[A-Z_]+/(\d+)/")
 _BLOCKED_INDEX = re.compile(r"^index \[([^\]]+)\]")
 _SHARD = re.compile(r"\[([^\[\]]+)\]\[\d+\]")
 _MISSING_SHARDS = "rejected due to missing shards"
-_DEPTH = 8
+_MAX_CAUSE_DEPTH = 8
 
 
 @contextmanager
@@ -215,7 +215,10 @@ def translated_errors(
     except UnsupportedProductError as error:
         raise _build_other_product_error(error.body) from None
     except ApiError as error:
-        if error.status_code == _NOT_ACCEPTABLE and "x-elastic-product" not in error.meta.headers:
+        if (
+            error.status_code == _HTTP_NOT_ACCEPTABLE
+            and "x-elastic-product" not in error.meta.headers
+        ):
             raise _build_other_product_error(error.body) from None
         raise convert_response_error(
             error.status_code, error.body, index_name, client=client
@@ -349,7 +352,7 @@ def _find_index_name(cause: Mapping[str, Any]) -> str | None:
 
 def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     """Yield an error and all of its causes, the innermost causes first."""
-    if not isinstance(error, Mapping) or depth > _DEPTH:
+    if not isinstance(error, Mapping) or depth > _MAX_CAUSE_DEPTH:
         return
     for shard in error.get("failed_shards") or ():
         yield from _iter_causes(shard.get("reason"), depth + 1)

@@ -56,7 +56,7 @@ _CANDIDATE_FIELDS = ("document_id", "index_key", "ordinal", "uri", "text_key", "
 
 SYMBOL_FIELD = f"metadata.{SYMBOL}"
 
-_MOST_CANDIDATES = 10_000
+_MAX_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
 _TITLES = ("title", "heading_path")
 _WRITTEN = ("text", "context", *_TITLES)
@@ -214,7 +214,7 @@ def build_cosine_search(
         "field": "vector",
         "query_vector": vector,
         "k": limit,
-        "num_candidates": min(_MOST_CANDIDATES, max(100, 2 * limit)),
+        "num_candidates": min(_MAX_CANDIDATES, max(100, 2 * limit)),
         "filter": [*mapping.build_owner_clauses(owner), *clauses],
     }
     return {"knn": nearest, "size": limit}

@@ -133,8 +133,8 @@ def open_store(config: StoreConfig) -> VectorStore:
     )
 
 
-_CONNECTIONS = 16
-_SECONDS = 30
+_MAX_CONNECTIONS = 16
+_REQUEST_SECONDS = 30
 _MAX_BUILDS = 4_096
 """Maximum number of builds with cached analyses."""
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
@@ -151,8 +151,8 @@ class ElasticsearchSearcher:
     def __init__(self, server: str | ElasticsearchConnection) -> None:
         self._client = AsyncElasticsearch(
             **to_connection(server).client_options(is_async=True),
-            connections_per_node=_CONNECTIONS,
-            request_timeout=_SECONDS,
+            connections_per_node=_MAX_CONNECTIONS,
+            request_timeout=_REQUEST_SECONDS,
             max_retries=2,
             retry_on_status=TRANSIENT,
             serializers=build_json_serializers(),

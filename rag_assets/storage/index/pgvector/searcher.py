@@ -124,9 +124,9 @@ class Conditions:
         return sql.Placeholder(name)
 
 
-_CONNECTIONS = 8
+_MAX_CONNECTIONS = 8
 _PAUSE_SECONDS = 5.0
-_FEW = 4_000
+_MAX_EXACT_ROWS = 4_000
 """Maximum number of rows that are compared exactly. This is faster than searching a graph if few of
 the graph's nodes match."""
 _WIDER = 2
@@ -200,7 +200,7 @@ class PgVectorSearcher:
         search = _Search(self._layout.schema(owner), vector, request)
         async with (await self._open_pool()).connection(timeout=SECONDS) as connection:
             few = await search.count(connection)
-            if few > _FEW:
+            if few > _MAX_EXACT_ROWS:
                 rows = await search.nearest(connection)
                 if len(rows) >= request.returned:
                     return rows
@@ -209,7 +209,7 @@ class PgVectorSearcher:
     async def _open_pool(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
         if self._pool is None:
             self._pool = AsyncConnectionPool(
-                self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=False
+                self._url, min_size=0, max_size=_MAX_CONNECTIONS, kwargs=OPTIONS, open=False
             )
             await self._pool.open()
         return self._pool
@@ -233,13 +233,13 @@ class _Search:
             "asked": format_vector(vector),
             "wide": _WIDER * request.limit,
             "returned": request.returned,
-            "most": _FEW + 1,
+            "most": _MAX_EXACT_ROWS + 1,
             "symbols": request.symbols,
             "symbol": SYMBOL,
         }
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
-        """Return the number of entries that pass the filter, but at most _FEW + 1."""
+        """Return the number of entries that pass the filter, but at most _MAX_EXACT_ROWS + 1."""
         [[number]] = await self._fetch(connection, _COUNT)
         return int(number)
 

@@ -62,9 +62,9 @@ def build_unavailable_error(error: Exception) -> VectorsUnavailable:
     )
 
 
-_FULL = 2_000
+_MAX_FULL_DIMENSIONS = 2_000
 """Up to this many dimensions, the extension indexes vectors in full precision."""
-_HALF = 4_000
+_MAX_HALF_DIMENSIONS = 4_000
 """Up to this many dimensions, the extension indexes vectors in half precision."""
 
 
@@ -139,9 +139,9 @@ def build_table_statements(schema: str, dimensions: int, comment: str) -> Iterat
 
 def build_vector_index_statement(schema: str, dimensions: int) -> sql.Composed | None:
     """Return the statement that creates a vector index; None if vectors are too long for one."""
-    if dimensions > _HALF:
+    if dimensions > _MAX_HALF_DIMENSIONS:
         return None
-    operators = "vector_cosine_ops" if dimensions <= _FULL else "halfvec_cosine_ops"
+    operators = "vector_cosine_ops" if dimensions <= _MAX_FULL_DIMENSIONS else "halfvec_cosine_ops"
     return sql.SQL(
         "CREATE INDEX IF NOT EXISTS rag_vectors_embedding ON {}.rag_vectors USING hnsw (({}) {})"
     ).format(
@@ -162,7 +162,7 @@ def distance(dimensions: int) -> sql.Composed:
 
 def _cast_to_indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
     """Return the SQL expression that converts a vector to the precision of the vector index."""
-    if dimensions <= _FULL or dimensions > _HALF:
+    if dimensions <= _MAX_FULL_DIMENSIONS or dimensions > _MAX_HALF_DIMENSIONS:
         return sql.SQL("{}").format(vector)
     return sql.SQL("({}::halfvec({}))").format(vector, sql.Literal(dimensions))
 
@@ -227,7 +227,7 @@ def _format_value(value: Any) -> str:
 
 
 _BATCH = 500
-_CONNECTIONS = 4
+_MAX_CONNECTIONS = 4
 _DOCUMENTS = 1_000
 _MEMORY = "SET LOCAL maintenance_work_mem = '256MB'"
 _AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
@@ -539,7 +539,7 @@ class PgVectors:
         with translate_errors():
             if self._pool is None:
                 self._pool = ConnectionPool(
-                    self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=True
+                    self._url, min_size=0, max_size=_MAX_CONNECTIONS, kwargs=OPTIONS, open=True
                 )
             with self._pool.connection(timeout=SECONDS) as connection:
                 yield connection

@@ -96,8 +96,8 @@ def test_a_constant_counts_by_its_value_and_not_by_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = sorted(_tables())
-    monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._SHORTEST, raising=False)
-    monkeypatch.delattr(logins, "_SHORTEST")
+    monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._MIN_PASSWORD_LENGTH, raising=False)
+    monkeypatch.delattr(logins, "_MIN_PASSWORD_LENGTH")
     assert sorted(_tables()) == before
     monkeypatch.setattr(logins, "_ANOTHER_NAME", 5)
     assert sorted(_tables()) != before
