@@ -63,7 +63,7 @@ class FailureWords:
     can_retry: bool = False
     """Whether the same file can succeed when a retry is requested."""
     is_temporary: bool = False
-    """Whether the cause is expected to end without a person."""
+    """Whether the cause is expected to end without a person's action."""
 
     @property
     def text(self) -> str:

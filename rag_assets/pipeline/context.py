@@ -52,7 +52,7 @@ BYTES_PER_SECOND = 64 * 1024 * 1024
 """Limit of the reading rate, so that other readers of the same disk are not slowed down."""
 
 VECTORS_PAUSE = timedelta(minutes=1)
-"""How long no request is sent to the separate vector store after it did not answer."""
+"""Pause of requests to the separate vector store after it did not answer."""
 
 
 @dataclass(frozen=True)

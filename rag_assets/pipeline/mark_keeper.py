@@ -50,7 +50,7 @@ _LOGGER: Final = logging.getLogger("rag_assets.marks")
 _MARK: Final = "catalog_mark.json"
 _JOURNAL: Final = "security_journal.json"
 _PAUSE_SECONDS: Final = 60.0
-"""How long no request is sent to a store that did not answer."""
+"""Pause of requests to a store that did not answer."""
 _ROUNDS: Final = 5
 
 StoreName: TypeAlias = Literal["lake", "blobs", "index"]

@@ -72,7 +72,7 @@ class PendingDocument:
 
 
 class _TextCounter:
-    """Counts distinct texts, and those of them that have no vector and are in no open batch."""
+    """Counts distinct texts, and how many of them have no vector and are in no open batch."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx

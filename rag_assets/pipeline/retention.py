@@ -64,7 +64,7 @@ class PruningReport:
 
     @property
     def _prune_receipts(self) -> list[Receipt]:
-        """Return the receipts of pruning, without those of other interrupted erasures."""
+        """Return the receipts of pruning, without the receipts of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
@@ -171,7 +171,7 @@ def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
 
 
 def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]:
-    """Return the sources of which more than this share of documents is due; None: no source."""
+    """Return the sources in which more than this share of the documents is due; None: no source."""
     if share is None:
         return ()
     counts: Mapping[str, int] = Counter(document.source for document in due.documents)

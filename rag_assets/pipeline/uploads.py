@@ -130,7 +130,7 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
 
 
 def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
-    """Delete those of these blobs that the tenant no longer needs; return how many were deleted.
+    """Delete the given blobs that the tenant no longer needs; return how many were deleted.
 
     No blob is deleted while the catalog lacks changes: it may lack a reference, such as a hold.
     After an operator has accepted the catalog, the blobs are deleted as unreferenced blobs.

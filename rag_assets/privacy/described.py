@@ -70,7 +70,7 @@ class StrictScanner:
             load()
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """Return the credentials in a text; one that matches a pattern has that pattern's rule."""
+        """Return the credentials in a text; a match of a pattern has the rule of that pattern."""
         described = find_described_spans(text)
         spans = merge_spans([*described, *self._scanner.scan(text)])
         return [_rename_by_pattern(span, described) for span in spans] if described else spans

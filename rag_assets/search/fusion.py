@@ -33,7 +33,7 @@ FOREIGN_WORD_FACTOR: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class NormalizedRanking:
-    """The scores of a ranking, normalized so that they can be added to those of other rankings.
+    """The scores of a ranking, normalized so that scores of several rankings can be added.
 
     Attributes:
         scores: normalized scores by id, best first; the best score is 1.

@@ -134,7 +134,7 @@ def _get_separator(node: _Element, inline: Inline) -> str:
 
 
 def _is_hidden(run: _Element, inline: Inline) -> bool:
-    """Return whether a run is hidden: by itself, else by its style or that of the paragraph."""
+    """Return whether a run is hidden: by its own property, its style, or the paragraph's style."""
     hidden = _read_hidden(run)
     if hidden is None:
         style = _get_value(run.find(f"{_PROPERTIES}/{W}rStyle"))

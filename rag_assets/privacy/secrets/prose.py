@@ -82,7 +82,7 @@ _LOOSE = (
         _BARE_OF,
     ),
 )
-"""Patterns for the words after a name; each pattern comes with words of which at least one must
+"""Patterns for the words after a name; each pattern comes with words, at least one of which must
 occur."""
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(

@@ -43,7 +43,7 @@ class Rule:
 def build_rule(
     pattern: re.Pattern[str], accept: Callable[[re.Match[str]], SecretSpan | None], *anchors: str
 ) -> Rule:
-    """Return a rule that tries a pattern at its anchors; `accept` reads a match."""
+    """Return a rule that tries a pattern at anchors; `accept` returns the credential in a match."""
     return Rule(anchors, partial(_find_matches, pattern, accept))
 
 

@@ -111,7 +111,7 @@ RULES_VERSION = 5
 """Increased by hand when a scan's findings change for any text: more, fewer or other spans.
 
 An increase causes a new scan of all stored data of all tenants; see pipeline/rescan.py. An edit
-that changes no finding, such as that of a name or a comment, does not increase it.
+that changes no finding, such as a renaming or an edited comment, does not increase it.
 tests/unit/privacy/secrets/test_rules_version.py fails if findings change but the version does not.
 """
 

@@ -92,7 +92,7 @@ def build_entry_source(entry: Entry) -> dict[str, Any]:
 
 
 def compute_entry_terms(text: str, language: str | None) -> str:
-    """Return the terms of an entry: first one that names the analysis, then those of the text.
+    """Return the terms of an entry: a term that names the analysis, then the terms of the text.
 
     Args:
         language: language of the document; None if uncertain.

@@ -247,7 +247,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A ranking by place: first all entries of the first place, then those of the next place."""
+    """A ranking by place: all entries of the first place, then all of the second, and so on."""
 
     of: tuple[Place, ...]
 

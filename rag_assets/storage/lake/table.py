@@ -267,7 +267,7 @@ class KeyedTable:
         return new - self._keys.keys()
 
     def missing(self, keys: Collection[str]) -> set[str]:
-        """Return those of these keys that the table does not contain."""
+        """Return the given keys that the table does not contain."""
         wanted = set(keys)
         located = self._read_with_retry(lambda table: self.locate(table, wanted))
         return wanted if located is None else wanted.difference(located[self.kind.key])

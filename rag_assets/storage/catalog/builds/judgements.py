@@ -63,8 +63,8 @@ _MAX_NAMES_PER_QUERY = 20_000
 columns."""
 
 Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
-"""What happens to existing questions outside the new set: all of them are kept, or the judged or
-synthetic questions among them are deleted."""
+"""Whether existing questions outside the new set are all kept, or the judged or the synthetic
+questions among them are deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,8 +200,8 @@ class HeldDeletions:
     """Documents of one source that disappeared and are kept until a person decides.
 
     Attributes:
-        remedy: the command, or the parameter of a request, that deletes them.
-        is_manifest: whether a manifest lacks them; otherwise, a listing lacks them.
+        remedy: the command, or the parameter of a request, that deletes them. is_manifest: whether
+        they are missing from a manifest; otherwise they are missing from a listing.
     """
 
     tenant: str

@@ -292,7 +292,7 @@ class QuarantineTable(CatalogQueries):
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> sa.Select[Any]:
-    """Return the query for those of these documents that are typed records and failed."""
+    """Return the query for the typed records among these documents that have failed."""
     record, row = source_records.c, documents.c
     return (
         sa.select(row.document_id)

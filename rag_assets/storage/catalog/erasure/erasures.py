@@ -117,8 +117,8 @@ def begin_erasure(
     """Record an erasure, mark its documents deleted, and withhold them from searches.
 
     Args:
-        whole: documents to erase completely.
-        former: documents of which only the indexed former version is erased.
+        whole: documents to erase completely. former: documents that stay, and whose indexed former
+        version is erased.
     """
     held = document_index.c
     keys = sa.select(

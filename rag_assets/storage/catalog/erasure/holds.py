@@ -148,7 +148,7 @@ def list_holds(
 
 
 def is_held() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a hold covers a document, or that it is a disabled upload."""
+    """Return the SQL condition that a document is covered by a hold, or is a disabled upload."""
     disabled = sa.exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
     return sa.or_(is_row_held(documents), disabled.correlate(documents))
 

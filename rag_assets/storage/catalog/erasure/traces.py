@@ -459,7 +459,7 @@ class DagsterHistoryTable(CatalogQueries):
         return [DagsterHistory(*row) for row in self._database.fetch_rows(query)]
 
     def tenants(self, instance: str) -> set[str]:
-        """Return the tenants of which an instance may have records, including removed tenants."""
+        """Return the tenants, including removed ones, whose records an instance may have."""
         columns = dagster_histories.c
         query = sa.select(columns.tenant).where(columns.instance == instance).distinct()
         return set(self._database.fetch_values(query))

@@ -170,7 +170,7 @@ def _match_content(states: sa.Table, contents: sa.Table) -> tuple[sa.ColumnEleme
 
 
 class FileContents(CatalogQueries):
-    """Stores the contents of pushed files, in `uploads`; listings use their records instead."""
+    """Stores the contents of pushed files, in `uploads`; listings read only the files' records."""
 
     def store(
         self,

@@ -150,7 +150,7 @@ def find_descendants(
 def select_readable_within(
     tenant: sa.ColumnElement[str], uuids: Texts, principals: Texts
 ) -> sa.Select[Any]:
-    """Return the query for those of these pages, and pages below, that a principal may read."""
+    """Return the query for the readable pages among these pages and the pages below them."""
     below = select_descendants(tenant, uuids, itself=True)
     return sa.select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 

@@ -364,7 +364,7 @@ class BlobNeeds(CatalogQueries):
 
     @contextmanager
     def lock_unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
-        """Yield those of these hashes whose blobs may be deleted before the context ends.
+        """Yield the hashes among these whose blobs may be deleted until the context ends.
 
         Until then, no other transaction can start to need one of these blobs.
         """
