@@ -205,7 +205,7 @@ def _get_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-EVENTS_READ: Final = 20
+MAX_COMPARED_EVENTS: Final = 20
 """Number of latest events of stopped runs that are compared with the caps."""
 
 

@@ -48,7 +48,7 @@ _MAX_NAMES: Final = 500
 _SENTENCE: Final = re.compile(r"[^.!?\n]+")
 _NONCE_BYTES: Final = 12
 _TEXTS_AT_ONCE: Final = 50
-_KEPT: Final = "traces"
+_TRACES_FIELD: Final = "traces"
 """Name of the encrypted traces in the progress of an erasure."""
 _PROOF: Final = "proof"
 _OUT_OF_REACH: Final = {
@@ -229,18 +229,18 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
     notes.write(_build_key_name(erasure), base64.b64encode(key).decode())
-    progress = {**erasure.progress, _KEPT: base64.b64encode(sealed).decode()}
+    progress = {**erasure.progress, _TRACES_FIELD: base64.b64encode(sealed).decode()}
     return catalog.erasures.record_progress(erasure, progress)
 
 
 def has_traces(erasure: Erasure) -> bool:
     """Return whether traces of an erasure are kept, so that data may already be erased."""
-    return _KEPT in erasure.progress
+    return _TRACES_FIELD in erasure.progress
 
 
 def read_traces(notes: NoteStore, erasure: Erasure) -> Traces:
     """Return the kept traces of an erasure; only its document ids if the key was lost."""
-    sealed = base64.b64decode(erasure.progress[_KEPT])
+    sealed = base64.b64decode(erasure.progress[_TRACES_FIELD])
     nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
         key = base64.b64decode(notes.read(_build_key_name(erasure)) or "")
@@ -256,7 +256,7 @@ def replace_traces(
 
     This precedes the receipt: a crash after the receipt would leave the key behind forever.
     """
-    progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
+    progress = {name: value for name, value in erasure.progress.items() if name != _TRACES_FIELD}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
     notes.delete(_build_key_name(erasure))
 

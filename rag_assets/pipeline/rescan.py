@@ -1,8 +1,8 @@
 """Re-scan: apply new credential rules to all stored data of a tenant.
 
 Texts in the lake, names of documents, and texts in Postgres are scanned in this order. Each batch
-is one transaction: it hides what the batch found from searches, and records how far the scan has
-come. An ordinary erasure then removes the findings from the stores; see pipeline/erasure.py.
+is one transaction: it hides the batch's findings from searches, and records the position of the
+scan. An ordinary erasure then removes the findings from the stores; see pipeline/erasure.py.
 
 A text with credentials is masked, and stored under the key that its documents have from then on. So
 no document has to be parsed again, and documents keep answering even if their source is gone.
@@ -253,8 +253,8 @@ class MaskedTexts:
     def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
         """Scan the texts with these keys, and store masked copies of those with credentials.
 
-        Return the texts with credentials and the texts that could not be scanned; None if there
-        are none of either.
+        Return the texts with credentials and the texts that could not be scanned; None if there are
+        no such texts.
         """
         credential_texts: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):

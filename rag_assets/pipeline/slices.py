@@ -374,7 +374,7 @@ class StageProgress:
     """Counts items of one stage and reports the count, total, rate and time left."""
 
     def __init__(self, noun: str, total: int, log: Callable[[str], None]) -> None:
-        self._what = noun
+        self._noun = noun
         self._total = total
         self._log = log
         self._count = 0
@@ -408,4 +408,4 @@ class StageProgress:
         rate = self._count / seconds
         left = (self._total - self._count) / rate if rate else 0.0
         eta = f", about {left:.0f} s left" if self._count < self._total and rate else ""
-        return f"{self._what}: {self._count:,} of {self._total:,} ({rate:,.0f}/s{eta})"
+        return f"{self._noun}: {self._count:,} of {self._total:,} ({rate:,.0f}/s{eta})"

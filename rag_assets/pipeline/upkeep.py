@@ -88,7 +88,7 @@ def compact_lake(ctx: TenantContext) -> Mapping[str, Compaction]:
 
 
 def compact_tenant(ctx: TenantContext) -> list[str]:
-    """Compact a tenant's lake, and delete unneeded files; return lines on what was done."""
+    """Compact a tenant's lake, and delete unneeded files; return lines about the results."""
     if (refused := find_deletion_refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact_lake(ctx)

@@ -46,42 +46,42 @@ from rag_assets.search.words import (
     parse_word_values,
 )
 
-_COMPARABLE: Final = 0.5
+_MIN_COMPARABLE_SHARE: Final = 0.5
 """Minimum share of a claim's words that a sentence must contain to be compared with the claim."""
-_DENIED_APART: Final = 0.4
+_MIN_DENIED_STATEMENT_SHARE: Final = 0.4
 """The same minimum for a sentence whose statement the claim denies."""
-_NEAR: Final = 0.15
+_MAX_SHARE_DISTANCE: Final = 0.15
 """Sentences are also compared if their share is at most this much below the best share."""
-_WHOLE: Final = 0.75
+_MIN_CLAUSE_SHARE: Final = 0.75
 """Minimum share of a claim's words in a clause that is compared without its sentence."""
-_DENIED: Final = 0.6
+_MIN_OPPOSED_SHARE_IF_DENIED: Final = 0.6
 """Minimum share of opposed words among the words that the denied clauses have in common."""
-_SAME_PREDICATE: Final = 0.7
+_MIN_PREDICATE_SHARE: Final = 0.7
 """Minimum share of the words in a claim's clauses that the sentence also has, denied or not."""
-_OF_CLAUSE: Final = 0.4
+_MIN_OPPOSED_SHARE_OF_CLAUSE: Final = 0.4
 """Minimum share of opposed words among all words in denied clauses."""
 _NEVER: Final = frozenset({"not", "never", "nicht", "nie"})
 _ONLY: Final = frozenset({"only", "nur"})
-_SAME_ORDER: Final = 0.75
+_MIN_ORDER_SIMILARITY: Final = 0.75
 """Minimum similarity of word order at which a widened scope is looked for."""
-_ALIKE: Final = 0.6
+_MIN_REPLACEMENT_SIMILARITY: Final = 0.6
 """Minimum similarity of word order at which a replaced word is looked for."""
-_LACKED_WORDS: Final = 2
+_MAX_LACKED_WORDS: Final = 2
 """Number of words after "without" that are searched for the missing thing."""
 _MAX_WORDS: Final = 80
 _MAX_REPLACED: Final = 3
 _MIN_PREFIXED_LETTERS: Final = 4
 _SURE_PREFIXES: Final = ("un", "dis")
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
-_EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
+_WORD_ORDER_LANGUAGES: Final = frozenset({"en", "fr", "es", "it", "pt"})
 """Languages in which word order determines who does what."""
 _BEFORE_ANAPHOR: Final = 2
-_BEYOND_WORDS: Final = (
+_OUTSIDE_WORD_LIST: Final = (
     "larger bigger greater higher longer heavier over above beyond exceeding after"
 )
-_BEYOND: Final = frozenset(_BEYOND_WORDS.split())
+_OUTSIDE_WORDS: Final = frozenset(_OUTSIDE_WORD_LIST.split())
 """Words for values outside a bound."""
-_WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
+_INSIDE_WORDS: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
 """Words for values within a bound."""
 _DENIES: Final = frozenset({True})
 
@@ -143,17 +143,20 @@ def _list_comparable_statements(
     claim: ParsedStatement, passage: ParsedPassage
 ) -> list[ParsedStatement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
-    for min_share, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.sentence_index)):
+    for min_share, statements in (
+        (_MIN_CLAUSE_SHARE, passage.parts),
+        (_MIN_COMPARABLE_SHARE, passage.sentence_index),
+    ):
         if scored := [*statements.find_similar(claim, min_share)]:
             best = max(share for _, share in scored)
-            return [statement for statement, share in scored if share >= best - _NEAR]
+            return [statement for statement, share in scored if share >= best - _MAX_SHARE_DISTANCE]
     return []
 
 
 def _is_similar_text_negated(claim: ParsedStatement, passage: ParsedPassage) -> bool:
     """Return whether both a claim and a similar segment of its passage contain a negation."""
     return bool(claim.negated_clauses) and any(
-        part.negated_clauses for part, _ in passage.parts.find_similar(claim, _COMPARABLE)
+        part.negated_clauses for part, _ in passage.parts.find_similar(claim, _MIN_COMPARABLE_SHARE)
     )
 
 
@@ -170,7 +173,7 @@ def _list_statements_with_negated_word(
     near = [statement for statement in statements if claim.focus & statement.content]
     return near or [
         similar
-        for similar, _ in passage.sentence_index.find_similar(claim, _DENIED_APART)
+        for similar, _ in passage.sentence_index.find_similar(claim, _MIN_DENIED_STATEMENT_SHARE)
         if claim.focus & similar.content
     ]
 
@@ -202,9 +205,12 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
         for word in claim.words
         if word.has_meaning and word.clause in claim.find_clauses(contrary)
     }
-    if len(contrary | (stated & common)) < _SAME_PREDICATE * len(stated):
+    if len(contrary | (stated & common)) < _MIN_PREDICATE_SHARE * len(stated):
         return None
-    is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
+    is_most = len(contrary) >= max(
+        _MIN_OPPOSED_SHARE_IF_DENIED * len(common & denied),
+        _MIN_OPPOSED_SHARE_OF_CLAUSE * len(denied),
+    )
     if len(contrary) <= len(agreed) or not (is_most or denied <= common):
         return None
     negators = get_word_list("negators", claim.language)
@@ -218,7 +224,7 @@ def _find_word_for_lacking_thing(claim: ParsedStatement, statement: ParsedStatem
     denies = claim.negated_clauses or statement.negated_clauses or claim.restrictors
     if not lacking or denies or list_negative_stems(claim.language) & statement.stems:
         return None
-    behind = [word for at in lacking for word in statement.words[at + 1 :][:_LACKED_WORDS]]
+    behind = [word for at in lacking for word in statement.words[at + 1 :][:_MAX_LACKED_WORDS]]
     lacked = {word.stem for word in behind if word.has_meaning}
     return next((word.written for word in claim.words if word.stem in lacked), None)
 
@@ -258,7 +264,7 @@ def _are_on_opposite_sides_of_bound(
     )
     return any(
         mine & first and theirs & second and not (mine & second or theirs & first)
-        for first, second in ((_BEYOND, _WITHIN), (_WITHIN, _BEYOND))
+        for first, second in ((_OUTSIDE_WORDS, _INSIDE_WORDS), (_INSIDE_WORDS, _OUTSIDE_WORDS))
     )
 
 
@@ -279,7 +285,7 @@ def _find_word_with_negating_prefix(
 
 def _find_swap(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return the first of two words that are swapped in a claim but not in a sentence; or None."""
-    if claim.language not in _EXCHANGED:
+    if claim.language not in _WORD_ORDER_LANGUAGES:
         return None
     mine, theirs = (
         [word.written for word in text.words if word.written not in ARTICLES]
@@ -323,7 +329,7 @@ def _find_replaced_word(
     if claim.language in UNSPACED:
         return None
     share, replacements = align_words(claim, statement)
-    if share < _ALIKE:
+    if share < _MIN_REPLACEMENT_SIMILARITY:
         return None
     listed = get_opposites_by_stem(claim.language).keys()
     for a1, a2, b1, b2 in replacements:
@@ -359,7 +365,7 @@ def _find_counterpart(claim: ParsedStatement, statement: ParsedStatement) -> str
     if claim.language in UNSPACED:
         return None
     share, replacements = align_words(claim, statement)
-    if share < _SAME_ORDER:
+    if share < _MIN_ORDER_SIMILARITY:
         return None
     counterparts = get_counterparts(claim.language)
     for a1, a2, b1, b2 in replacements:
@@ -446,7 +452,7 @@ def _iter_contrary_bounds(
             side
             for others, sentence in passage.bounds.get(value, ())
             if any(
-                compute_word_share(claim, part) >= _COMPARABLE
+                compute_word_share(claim, part) >= _MIN_COMPARABLE_SHARE
                 and any(iter_stems_of_value(part, value))
                 for part in sentence.parts
             )

@@ -46,7 +46,7 @@ SearchStrategy: TypeAlias = Literal[
 """How candidates were found."""
 
 MAX_TOP_K = 100
-LARGEST_TOP_K = 1_000_000_000
+MAX_ACCEPTED_TOP_K = 1_000_000_000
 """Maximum accepted top_k. Some tenants reduce higher values to their own maximum."""
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
@@ -67,7 +67,7 @@ _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 def _require_path_length(path: str) -> str:
     if len(path.encode("utf-16-le", "surrogatepass")) > 2 * MAX_PATH:
         raise ValueError(
-            f"a path must have at most {MAX_PATH} characters; some characters count twice"
+            f"a path must have at most {MAX_PATH} characters; some, such as emoji, count twice"
         )
     return path
 
@@ -118,7 +118,7 @@ def _require_number(value: Any) -> Any:
 NUMBER = BeforeValidator(_require_number)
 _TopK = Annotated[
     int,
-    Field(ge=1, le=LARGEST_TOP_K),
+    Field(ge=1, le=MAX_ACCEPTED_TOP_K),
     NUMBER,
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_TOP_K}),
 ]

@@ -50,7 +50,7 @@ DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name != "joi
 
 _REQUIRED = ("verify", "fuse", "read")
 _BUILT_IN_TYPES = frozenset(BUILT_IN.values())
-_OWN_MODULES = "rag_assets."
+_OWN_PACKAGE_PREFIX = "rag_assets."
 """Modules of this project. A step in any other package is not trusted, whatever it declares."""
 _BRIEF = frozenset({VerifyStep, FuseStep, ScoreStep, JoinStep, BudgetStep})
 _VERIFIED_SECONDS = 1.0
@@ -159,7 +159,7 @@ def _is_trusted(kind: type) -> bool:
     """Return whether all changes made by steps of a class are kept (see SearchPlan)."""
     if kind in _BUILT_IN_TYPES:
         return True
-    return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_MODULES)
+    return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_PACKAGE_PREFIX)
 
 
 class SearchPlan:
@@ -280,7 +280,7 @@ class BuildSearches:
         pages = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
         if len(pages) > MAX_PAGES:
             raise InvalidRequest(
-                f"filters.within: the pages and their subpages are more than {MAX_PAGES:,}",
+                f"filters.within: more than {MAX_PAGES:,} pages, including subpages",
                 hint="choose pages with fewer subpages",
             )
         return tuple(pages)

@@ -56,7 +56,7 @@ _MAX_FACTOR_FOR_HITS: Final = 16
 """Highest fetch factor if there are too few hits."""
 _MAX_FACTOR_FOR_DOCUMENTS: Final = 4
 """Highest fetch factor if one document has more of the first positions than allowed."""
-_MAX_AT_ONCE: Final = 100
+_MAX_PASSAGES_AT_ONCE: Final = 100
 """Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
@@ -355,7 +355,7 @@ class GatherStep:
 
 async def _gather_in_thread(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
     """Gather passages, in a thread if there are many, so that other searches are not delayed."""
-    if len(progress.passages) <= _MAX_AT_ONCE:
+    if len(progress.passages) <= _MAX_PASSAGES_AT_ONCE:
         return _gather_passages(progress)
     return await run_sync(_gather_passages, progress)
 

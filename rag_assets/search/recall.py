@@ -287,7 +287,7 @@ class VerifyStep:
     def _list_outdated(
         self, progress: SearchProgress, verified: VerifiedCandidates
     ) -> frozenset[tuple[str, str, str]]:
-        """Return the documents that a walk found only as outdated entries in the cache."""
+        """Return the documents that a walk found only in outdated versions in the cache."""
         index_name = progress.serving.index_name
         former = self._entry_cache.forget_former(index_name, progress.owner, verified.versions)
         return frozenset(

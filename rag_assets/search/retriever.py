@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
 _MAX_TENANTS = 1_024
-_SCANNED_AT_ONCE = 2_000
+_MAX_SCANNED_CHARACTERS = 2_000
 """Maximum characters of a question that is scanned in the event loop; longer questions go to a
 thread."""
 
@@ -158,7 +158,7 @@ class AsyncRetriever:
 
     async def mask_question(self, question: str) -> str:
         """Return a question with credentials masked; it may then be stored, logged and sent."""
-        if self.masker.loaded and len(question) <= _SCANNED_AT_ONCE:
+        if self.masker.loaded and len(question) <= _MAX_SCANNED_CHARACTERS:
             return self.masker.text(question)
         return await run_sync(self.masker.text, question)
 

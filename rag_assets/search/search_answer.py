@@ -42,7 +42,7 @@ _WALKED: Mapping[SearchMode, SearchStrategy] = {
 }
 _MAX_PROBES: Final = 40
 """Maximum number of values that are looked up for one request; further values are not reported."""
-_LOOKED_AT: Final = 10
+_MAX_CHECKED_ENTRIES: Final = 10
 """Entries that are checked per value: the first may belong to a document that was just revoked or
 replaced."""
 _LISTS: Final = ("documents", "paths", "languages", "tags", "within")
@@ -248,7 +248,10 @@ async def _find_matched_fields(
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
         progress.owner,
-        [RankingRequest(None, _LOOKED_AT, replace(readable, **probe.criteria)) for probe in probes],
+        [
+            RankingRequest(None, _MAX_CHECKED_ENTRIES, replace(readable, **probe.criteria))
+            for probe in probes
+        ],
     )
     documents = {candidate.document_id for ranking in rankings for candidate in ranking}
     versions = await services.reader.readable(

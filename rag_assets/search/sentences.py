@@ -40,7 +40,7 @@ _RUN = re.compile(r"\d+")
 
 _PHONE = range(7, 16)
 _CARD = range(13, 20)
-_UNMARKED_DIGITS = 9
+_MIN_UNMARKED_DIGITS = 9
 """Minimum digits of a grouped number that is a telephone number without a word or sign saying
 so."""
 _LOOKBACK_CHARACTERS = 48
@@ -71,7 +71,7 @@ _SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
 _TRAILING = ".,;:!?*_/"
 
 # Citation markers.
-_MAX_CITED = 20
+_MAX_CITED_NUMBERS = 20
 """Maximum numbers in one marker. Brackets with more are not a citation but, for example, a range of
 values."""
 _GAP = r"[^\S\r\n]{0,2}"
@@ -228,7 +228,7 @@ def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
     # Amounts of money are round, or written in groups of three digits.
     if digits.endswith("000") or re.fullmatch(r"\d{1,3}(?:[ .]\d{3})+", written):
         return False
-    return len(digits) >= _UNMARKED_DIGITS
+    return len(digits) >= _MIN_UNMARKED_DIGITS
 
 
 def _is_card(digits: str) -> bool:
@@ -331,7 +331,7 @@ def _blank_marker(marker: re.Match[str]) -> str:
 def _iter_marker_numbers(marker: re.Match[str]) -> Iterator[int]:
     """Yield the numbers of a marker, with ranges expanded; none if the marker is not a citation."""
     ranges = [_parse_range(span) for span in _SEPARATOR.split(marker["spans"])]
-    if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:
+    if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED_NUMBERS:
         for numbers in ranges:
             yield from numbers
 

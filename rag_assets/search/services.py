@@ -24,7 +24,7 @@ from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import (
-    MOST_PLACES,
+    MAX_PLACES,
     Candidate,
     Owner,
     Place,
@@ -42,19 +42,19 @@ _MAX_REMEMBERED = 10_000
 # Known entries.
 _MAX_ENTRIES: Final = 50_000
 """Maximum number of cached entries of all tenants; about 30 MB."""
-_MAX_AT_ONCE: Final = 2_000
+_MAX_ENTRIES_AT_ONCE: Final = 2_000
 """Maximum entries that are read for one search. A document with more entries is not cached."""
-_SECONDS: Final = 60.0
+_CACHE_SECONDS: Final = 60.0
 """Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
 
 # Completeness of builds.
 _COUNT_SECONDS: Final = 30.0
 """Age at which the count of a complete build expires."""
 _RECOUNT_SECONDS: Final = 2.0
-"""The same for a build that lacked entries, or in which a search found only outdated versions."""
+"""Age at which the count of another build expires: entries were missing or outdated."""
 _WAIT_SECONDS: Final = 0.25
 """Maximum time that a search waits for a count that is still running when the search is done."""
-_ATTEMPTS: Final = 3
+_MAX_COUNTS: Final = 3
 """Maximum number of counts of a build whose expected entries change meanwhile."""
 _MAX_BUILDS: Final = 10_000
 
@@ -135,7 +135,7 @@ class EntryCache:
 
         Args:
             state: a value that stays equal as long as no document changes.
-            places: at most MOST_PLACES.
+            places: at most MAX_PLACES.
             prefetch: documents that later lookups may need. They are read together with documents
                 that are not cached, since a request costs more than the entries it returns.
 
@@ -151,12 +151,12 @@ class EntryCache:
                 for document_id in prefetch
                 if document_id not in known.documents and document_id not in wanted
             )
-            unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
+            unknown += islice(fresh, max(0, MAX_PLACES - len(unknown)))
             request = RankingRequest(
-                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MAX_AT_ONCE, symbols=True
+                Places(tuple(map(Place, unknown[:MAX_PLACES]))), _MAX_ENTRIES_AT_ONCE, symbols=True
             )
             [candidates] = await self._searcher.rankings(index_name, owner, [request])
-            if len(candidates) >= _MAX_AT_ONCE:
+            if len(candidates) >= _MAX_ENTRIES_AT_ONCE:
                 # The entries of the last document may be incomplete, and later documents may be
                 # missing.
                 document_ids = dict.fromkeys(candidate.document_id for candidate in candidates)
@@ -197,7 +197,7 @@ class EntryCache:
     def _get_build(self, build: _Build, state: Hashable) -> _CachedBuild:
         known, now = self._builds.get(build), time.monotonic()
         if known is None or known.state != state or known.until < now:
-            known = self._builds[build] = _CachedBuild(state, now + _SECONDS)
+            known = self._builds[build] = _CachedBuild(state, now + _CACHE_SECONDS)
         self._builds.move_to_end(build)
         return known
 
@@ -293,7 +293,7 @@ class BuildCompleteness:
     async def _compare_counts(self, index_name: str, owner: Owner) -> bool | None:
         """Return whether a build lacks entries; None while it is being written to."""
         expected = await self._reader.expected_entries(owner.tenant, owner.generation)
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_COUNTS):
             if expected is None or not expected.is_settled:
                 return None
             entries, recent = await self._searcher.count_entries(

@@ -46,18 +46,18 @@ _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
 _HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
 _MIN_LETTERS: Final = 4
 """Minimum letters of a content word, in languages without a list of stop words."""
-_MAX_CACHED: Final = 4_096
+_MAX_CACHED_SENTENCES: Final = 4_096
 """Maximum number of parsed passage sentences in the cache, at about 200 bytes per word."""
 _MAX_CACHED_CHARACTERS: Final = 400
 """Maximum characters of a cached sentence, since a fence may be as long as its passage."""
 _NEIGHBOUR_WORDS: Final = 2
-_DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
+_TRAILING_NEGATION_LANGUAGES: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages in which a negation may come after the word that it negates."""
-_ABLE: Final = frozenset({"can", "could", "might"})
+_ABILITY_WORDS: Final = frozenset({"can", "could", "might"})
 """Words for an ability, which a necessity may imply."""
-_ENABLED: Final = frozenset({"abl", "allow", "permit"})
+_ENABLING_STEMS: Final = frozenset({"abl", "allow", "permit"})
 """Stems of verbs that enable somebody to do something."""
-_SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
+_SUBJECT_VERBS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, one from each group. Which verb of a group fits depends on the subject, not on
 the object."""
 Alignment: TypeAlias = tuple[float, Sequence[tuple[int, int, int, int]]]
@@ -204,7 +204,7 @@ class ParsedStatement:
         for at, word in enumerate(self.words):
             if word.written in negators:
                 words += [after.stem for after in self.words[at:] if after.has_meaning][:1]
-                if self.language in _DENY_BEHIND:
+                if self.language in _TRAILING_NEGATION_LANGUAGES:
                     words += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
         return frozenset(words)
 
@@ -332,7 +332,7 @@ def _find_opposites(
             if not theirs or claim.stems & others or statement.stems & side:
                 continue
             pair = stem, min(theirs)
-            are_verbs = bool(_SUBJECTS & (side | others))
+            are_verbs = bool(_SUBJECT_VERBS & (side | others))
             if _is_necessary_ability(claim, statement, pair):
                 continue
             if not are_converses or _have_common_neighbour(
@@ -350,12 +350,12 @@ def _is_necessary_ability(
     shown, and it can be shown on a phone.
     """
     mine, theirs = pair
-    if NECESSITY not in pair or not _ABLE.intersection(pair):
+    if NECESSITY not in pair or not _ABILITY_WORDS.intersection(pair):
         return False
     if mine == NECESSITY:
-        return bool(_ENABLED & _list_neighbours(claim, mine)[1])
+        return bool(_ENABLING_STEMS & _list_neighbours(claim, mine)[1])
     return bool(
-        _ENABLED & _list_neighbours(statement, theirs)[1] or claim.content - statement.stems
+        _ENABLING_STEMS & _list_neighbours(statement, theirs)[1] or claim.content - statement.stems
     )
 
 
@@ -428,7 +428,7 @@ def parse_statement(sentence: str, language: str) -> ParsedStatement:
 
 
 # Many claims cite the same passages.
-_parse_cached = lru_cache(maxsize=_MAX_CACHED)(parse_statement)
+_parse_cached = lru_cache(maxsize=_MAX_CACHED_SENTENCES)(parse_statement)
 
 
 def _parse_words(text: str, language: str) -> tuple[Word, ...]:
@@ -484,7 +484,7 @@ def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
     return re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
 
 
-@lru_cache(maxsize=_MAX_CACHED)
+@lru_cache(maxsize=_MAX_CACHED_SENTENCES)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
     """Return the sides ("low", "high") on which a sentence bounds each number.
 

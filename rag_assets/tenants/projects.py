@@ -107,7 +107,7 @@ def require_name(what: str, name: str) -> None:
     if not 0 < len(name) <= MAX_NAME or not _is_text(name):
         raise InvalidRequest(
             f"{what} is not a usable id",
-            hint=f"1 to {MAX_NAME} characters, without control characters",
+            hint=f"use 1 to {MAX_NAME} characters, without control characters",
         )
 
 

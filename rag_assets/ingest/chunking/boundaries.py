@@ -18,7 +18,7 @@ from itertools import islice, pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 # A longer cluster is decoration (or an attack), and may be split.
-LONGEST_CLUSTER = 64
+MAX_CLUSTER_LENGTH = 64
 
 _ZWJ = "\u200d"
 _VIRAMA = 9  # canonical combining class of the sign that joins two consonants
@@ -42,8 +42,8 @@ def is_boundary(text: str, pos: int) -> bool:
 
 
 def find_boundary_before(text: str, pos: int, floor: int) -> int | None:
-    """Return the last boundary among the LONGEST_CLUSTER positions up to `pos`, or None."""
-    lowest = max(floor + 1, pos - LONGEST_CLUSTER)
+    """Return the last boundary among the MAX_CLUSTER_LENGTH positions up to `pos`, or None."""
+    lowest = max(floor + 1, pos - MAX_CLUSTER_LENGTH)
     return next((at for at in range(pos, lowest - 1, -1) if is_boundary(text, at)), None)
 
 
@@ -59,7 +59,9 @@ def _is_flag_half(char: str) -> bool:
 
 def _count_flag_halves(text: str, pos: int) -> int:
     halves = 0
-    while halves < LONGEST_CLUSTER and pos - halves > 0 and _is_flag_half(text[pos - halves - 1]):
+    while (
+        halves < MAX_CLUSTER_LENGTH and pos - halves > 0 and _is_flag_half(text[pos - halves - 1])
+    ):
         halves += 1
     return halves
 

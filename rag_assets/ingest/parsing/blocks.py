@@ -123,7 +123,7 @@ def is_name(cell: str) -> bool:
     return cell[0].isalpha() or 2 * letters > len(cell) or _YEAR.fullmatch(cell) is not None
 
 
-DEEPEST_LEVEL = 6
+MAX_HEADING_LEVEL = 6
 _BLANK_LINE = "\n\n"
 # Control characters, invisible marks, and the characters that pdfium puts for hyphens at line ends.
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\u2060\ufeff\ufffe\uffff]")

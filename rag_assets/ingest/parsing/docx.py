@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Piece,
     add_cell,
     assemble,
@@ -276,7 +276,7 @@ def _read_own_levels(name: str, properties: _Element | None) -> list[int]:
     The level is 0 for body text. The list is empty if the style sets no level.
     """
     if match := _HEADING.match(name):
-        return [min(int(match[1]), DEEPEST_LEVEL)]
+        return [min(int(match[1]), MAX_HEADING_LEVEL)]
     if name == "title":
         return [1]
     level = read_outline_level(properties)
@@ -289,7 +289,7 @@ def read_outline_level(properties: _Element | None) -> int | None:
     if element is None:
         return None
     level = _parse_integer(element, _BODY_TEXT)
-    return 0 if level >= _BODY_TEXT else min(level + 1, DEEPEST_LEVEL)
+    return 0 if level >= _BODY_TEXT else min(level + 1, MAX_HEADING_LEVEL)
 
 
 def read_list_position(properties: _Element | None) -> ListPosition | None:

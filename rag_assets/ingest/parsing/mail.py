@@ -18,7 +18,7 @@ from email.message import Message
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Piece,
     assemble,
     clean,
@@ -278,7 +278,7 @@ def _iter_pieces(parsed: ParsedText) -> Iterator[Piece]:
 
 
 def _lower_headings(pieces: Iterator[Piece] | list[Piece], by: int) -> Iterator[Piece]:
-    """Yield pieces with `by` added to the level of each heading, up to DEEPEST_LEVEL."""
+    """Yield pieces with `by` added to the level of each heading, up to MAX_HEADING_LEVEL."""
     for piece in pieces:
-        level = min(piece.level + by, DEEPEST_LEVEL) if piece.kind == "heading" else 0
+        level = min(piece.level + by, MAX_HEADING_LEVEL) if piece.kind == "heading" else 0
         yield replace(piece, level=level)

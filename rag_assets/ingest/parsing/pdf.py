@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Piece,
     assemble,
     clean,
@@ -360,7 +360,7 @@ def _build_piece(block: LayoutBlock, page: int) -> Piece | None:
     text = clean(_format_block(block)) if kind else ""
     if kind is None or not text:
         return None
-    level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
+    level = min(block.level or 1, MAX_HEADING_LEVEL) if kind == "heading" else 0
     return Piece(kind, text, level, page)
 
 

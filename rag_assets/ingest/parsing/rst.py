@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Outline,
     shorten_heading,
 )
@@ -169,7 +169,7 @@ class _RstParser:
         style = (character, over)
         if style not in self._styles:
             self._styles.append(style)
-        return min(self._styles.index(style) + 1, DEEPEST_LEVEL)
+        return min(self._styles.index(style) + 1, MAX_HEADING_LEVEL)
 
     def _read_body(self, line: Line) -> Block:
         first = self._at

@@ -205,7 +205,7 @@ class _Attempts:
         if not self._is_verified:
             self._is_verified = True
             return await self._send_and_count_failure()
-        error = InputRejected(f"{self._reason}, for this text and not for others")
+        error = InputRejected(f"{self._reason} for this text, but not for others")
         error.tokens, error.is_compared = answer.tokens, True
         raise error
 

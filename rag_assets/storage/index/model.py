@@ -252,7 +252,7 @@ class Places:
     of: tuple[Place, ...]
 
 
-MOST_PLACES = 200
+MAX_PLACES = 200
 
 
 @dataclass(frozen=True, slots=True)

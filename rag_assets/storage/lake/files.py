@@ -25,8 +25,8 @@ from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import Compaction, DamagedFile, DeadKeys, FileFault, LiveKeys
 from rag_assets.storage.lake.rows import CHUNKS_TABLE, EMBEDDINGS_TABLE, PARSED_TEXT_TABLE
 from rag_assets.storage.lake.table import (
-    FEW_KEYS,
     LOG_FOLDER,
+    MAX_KEYS_FOR_SKIPPING,
     AlteredRows,
     DataFile,
     KeyedTable,
@@ -172,7 +172,7 @@ def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) 
     It misses rows if the file's statistics, which decide what is read, were altered.
     """
     key = table.kind.key
-    for part in keys.sort().to_frame().iter_slices(FEW_KEYS):
+    for part in keys.sort().to_frame().iter_slices(MAX_KEYS_FOR_SKIPPING):
         by_key = filter_rows(rows, key, part[key].unique().to_list()).select(pl.len()).collect()
         if by_key.item() != len(part):
             raise AlteredRows(f"a read by key finds {by_key.item()} of {len(part)} rows")
@@ -195,7 +195,7 @@ _TEXTS = {
 def find_phrases_in_kept_texts(
     table: KeyedTable, dead: Set[str], phrases: Sequence[str]
 ) -> set[str]:
-    """Return those phrases that also occur in texts that are not being deleted."""
+    """Return the phrases that also occur in texts that are not being deleted."""
     opened = table.open()
     if opened is None or not phrases:
         return set()

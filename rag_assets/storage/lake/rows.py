@@ -290,7 +290,7 @@ def _check_vectors(
         raise BadVectors(f"vectors are {vectors.dtype}, not floating point")
     if dimensions is not None and vectors.shape[1] != dimensions:
         raise BadVectors(
-            f"vectors have {vectors.shape[1]} dimensions, those in the lake {dimensions}",
+            f"vectors have {vectors.shape[1]} dimensions, but vectors in the lake {dimensions}",
             hint="use a different embedder_id for an embedder with other dimensions",
         )
     if not np.isfinite(vectors).all():

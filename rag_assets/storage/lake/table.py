@@ -86,7 +86,7 @@ def _to_hexadecimal(value: object) -> str:
     raise TypeError(f"{type(value).__name__} has no checksum")
 
 
-FEW_KEYS: Final = 2_000
+MAX_KEYS_FOR_SKIPPING: Final = 2_000
 """Up to this number of keys, row groups are skipped by their lowest and highest key. With more
 keys, each row group would search the whole list of keys."""
 
@@ -109,7 +109,7 @@ def scan_rows(kind: TableKind, urls: Sequence[str], file_column: str | None = No
 
 def filter_rows(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:
     """Return the rows with one of the wanted keys, in no particular order."""
-    if len(wanted) <= FEW_KEYS:
+    if len(wanted) <= MAX_KEYS_FOR_SKIPPING:
         return rows.filter(pl.col(key).is_in(sorted(wanted)))
     keys = pl.LazyFrame({key: list(wanted)}, schema={key: pl.String})
     return rows.join(keys, on=key, how="semi")

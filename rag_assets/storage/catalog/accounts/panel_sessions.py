@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from rag_assets.common.clock import MOST_SKEW
+from rag_assets.common.clock import MAX_SKEW
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
 from rag_assets.storage.catalog.installation.clock import select_latest_trusted_time
@@ -186,7 +186,7 @@ def _is_current(table: sa.Table) -> sa.ColumnElement[bool]:
     expired. Otherwise it would last until that time.
     """
     now = sa.func.now()
-    return sa.and_(table.c.expires_at > now, table.c.created_at < now + MOST_SKEW)
+    return sa.and_(table.c.expires_at > now, table.c.created_at < now + MAX_SKEW)
 
 
 def _has_not_ended() -> sa.ColumnElement[bool]:

@@ -222,7 +222,7 @@ def insert_erasure(
     return read_erasure(connection.execute(row.returning(erasures)).one())
 
 
-_OUTLIVING = frozenset(
+_OUTLIVING_TABLES = frozenset(
     {"dagster_histories", "erasures", "receipts", "security_changes", "tenant_locks"}
 )
 """Tables whose rows outlive a removed tenant."""
@@ -419,11 +419,11 @@ class ErasureTable(CatalogQueries):
             return end_erasure(connection, erasure, proof or {})
 
     def forget_tenant(self, erasure: Erasure) -> None:
-        """Delete a removed tenant's rows in all tables except `tenants` and those in _OUTLIVING."""
+        """Delete a removed tenant's rows, except in `tenants` and in the _OUTLIVING_TABLES."""
         ref = erasure.ref
         with self._database.begin() as connection:
             for table in reversed(list_all_tables()):
-                if "tenant" in table.c and table.name not in _OUTLIVING:
+                if "tenant" in table.c and table.name not in _OUTLIVING_TABLES:
                     connection.execute(sa.delete(table).where(table.c.tenant == ref.id))
 
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:

@@ -200,8 +200,8 @@ def _require_known(connection: sa.Connection, ref: TenantRef, scope: HoldScope) 
         ]
         if not connection.scalar(sa.select(sa.or_(*of_source))):
             raise UnknownSource(
-                f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
-                hint=f"`rag-assets documents {ref.id}` shows what it has",
+                f"tenant {ref.id!r} has no data of a source named {scope.source!r}",
+                hint=f"`rag-assets documents {ref.id}` shows its documents and their sources",
             )
 
 

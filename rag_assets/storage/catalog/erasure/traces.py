@@ -193,10 +193,10 @@ def _table_exists(connection: sa.Connection, table: str) -> bool:
 
 PURGED: Final = "(purged)"
 """Replaces a purged name."""
-_KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
+_KEPT_TABLES = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
 """Tables that hold hashes of erased documents on purpose."""
 _MAX_ATTEMPTS = 3
-_NAMED: Mapping[tuple[str, str], str] = {
+_NAME_COLUMNS: Mapping[tuple[str, str], str] = {
     (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
     **texts_of_tenant(EVENTS_NAMING_TENANT),
 }
@@ -235,7 +235,7 @@ class TraceQuery(CatalogQueries):
     def find_shared_phrases(
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
-        """Return those phrases that also occur in a pushed record of another document."""
+        """Return the phrases that also occur in a pushed record of another document."""
         query = sa.text(
             f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
             f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
@@ -322,18 +322,18 @@ class TraceQuery(CatalogQueries):
                 another tenant may have an equal document.
             traces: ids, hashes, and phrases that occur nowhere else in the tenant's data. They are
                 searched in every text column of every table, except in a team's Dagster.
-            names: names of documents, searched only in the columns of _NAMED.
+            names: names of documents, searched only in the columns of _NAME_COLUMNS.
         """
         columns = []
         spelled = {spelling for trace in traces for spelling in (trace, *_escape_for_json(trace))}
         with self._database.begin() as connection:
             for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
-                if schema == SCHEMA and table in _KEPT:
+                if schema == SCHEMA and table in _KEPT_TABLES:
                     continue
                 if schema not in {SCHEMA, DAGSTER_SCHEMA} and table in TABLES:
                     continue
                 about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
-                about = _NAMED.get((f"{schema}.{table}", column), about)
+                about = _NAME_COLUMNS.get((f"{schema}.{table}", column), about)
                 query = _select_trace(schema, table, column, about)
                 trace_parameters = {"tenant": tenant_id, "traces": sorted(spelled)}
                 if connection.execute(query, trace_parameters).first() is not None:
@@ -360,11 +360,15 @@ def _select_trace(schema: str, table: str, column: str, condition: str) -> sa.Te
 
 
 def _find_named_columns(connection: sa.Connection) -> dict[tuple[str, str], str]:
-    """Return those columns of _NAMED whose table exists, each with the condition for its rows.
+    """Return the _NAME_COLUMNS of tables that exist, each with the condition for its rows.
 
     Dagster may not have created its tables yet.
     """
-    return {place: which for place, which in _NAMED.items() if _table_exists(connection, place[0])}
+    return {
+        place: which
+        for place, which in _NAME_COLUMNS.items()
+        if _table_exists(connection, place[0])
+    }
 
 
 def _count_dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:

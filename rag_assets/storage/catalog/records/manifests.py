@@ -61,7 +61,7 @@ _STORED = f"""
     LEFT JOIN {SCHEMA}.uploads u ON u.tenant = r.tenant AND u.document_id = r.document_id
     WHERE r.tenant = :tenant AND r.source = :source
 """  # noqa: S608 - ours
-_SAID = """
+_MANIFEST_LINES_SQL = """
     SELECT DISTINCT ON (source_type, source_id) source_type, source_id, sha256, true AS named,
         CASE WHEN whole.updated_at IS NOT NULL
              THEN greatest(whole.updated_at, parts.updated_at) END AS updated_at
@@ -78,7 +78,7 @@ _COMPARED = sa.text(
         CASE WHEN stored.document_id IS NULL THEN 'missing'
              WHEN said.named IS NULL THEN 'extra'
              ELSE 'stale' END AS difference
-    FROM ({_SAID}) said
+    FROM ({_MANIFEST_LINES_SQL}) said
     FULL JOIN ({_STORED}) stored USING (source_type, source_id)
     WHERE stored.document_id IS NULL OR (said.named IS NULL AND stored.is_later IS NOT TRUE)
         OR said.sha256 <> stored.sha256

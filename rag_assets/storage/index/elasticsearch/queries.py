@@ -59,7 +59,7 @@ SYMBOL_FIELD = f"metadata.{SYMBOL}"
 _MAX_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
 _TITLES = ("title", "heading_path")
-_WRITTEN = ("text", "context", *_TITLES)
+_WRITTEN_FIELDS = ("text", "context", *_TITLES)
 """Fields that contain words as they are written."""
 _TERMS = "terms"
 _MARKS = "marks"
@@ -260,7 +260,7 @@ def build_word_count_search(
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
         _MARKS: {analysis: {"term": {"terms": f"{MARK}{analysis}"}} for analysis in words.marks},
         _PHRASES: {
-            phrase: _match_any([{"match_phrase": {field: phrase}} for field in _WRITTEN])
+            phrase: _match_any([{"match_phrase": {field: phrase}} for field in _WRITTEN_FIELDS])
             for phrase in words.phrases
         },
     }
@@ -352,7 +352,7 @@ def _build_word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str,
     weight = count * weighed.weight
     places = [("terms", form) for form in weighed.forms]
     if weighed.is_written:
-        places += [(field, word) for field in _WRITTEN]
+        places += [(field, word) for field in _WRITTEN_FIELDS]
     if len(places) == 1:
         return _build_interval(*places[0], weight, name=word)
     return _match_best((_build_interval(*place, weight) for place in places), name=word)

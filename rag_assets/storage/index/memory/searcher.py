@@ -223,18 +223,18 @@ def rank_rows(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> lis
 def _build_candidate(
     row: Row, owner: Owner, score: float, request: RankingRequest, matched: int
 ) -> Candidate:
-    fields = row.fields
-    document_id, index_key, ordinal = fields["document_id"], fields["index_key"], fields["ordinal"]
+    stored = row.fields
+    document_id, index_key, ordinal = stored["document_id"], stored["index_key"], stored["ordinal"]
     return Candidate(
         entry_id(owner, document_id, index_key, ordinal),
         document_id,
         index_key,
         score,
-        fields["uri"],
-        fields["text_key"],
+        stored["uri"],
+        stored["text_key"],
         ordinal,
-        tuple(fields.get("within", ())),
-        symbol=str(fields["metadata"].get(SYMBOL, "")) if request.symbols else "",
+        tuple(stored.get("within", ())),
+        symbol=str(stored["metadata"].get(SYMBOL, "")) if request.symbols else "",
         matched=matched,
     )
 

@@ -129,7 +129,7 @@ _PAUSE_SECONDS = 5.0
 _MAX_EXACT_ROWS = 4_000
 """Maximum number of rows that are compared exactly. This is faster than searching a graph if few of
 the graph's nodes match."""
-_WIDER = 2
+_OVERSAMPLING = 2
 """Number of candidates per returned entry; candidates are ranked again by vectors of full
 precision."""
 # The order is by an expression without an index. Otherwise Postgres might search the graph here as
@@ -231,7 +231,7 @@ class _Search:
         self._values = {
             **conditions.values,
             "asked": format_vector(vector),
-            "wide": _WIDER * request.limit,
+            "wide": _OVERSAMPLING * request.limit,
             "returned": request.returned,
             "most": _MAX_EXACT_ROWS + 1,
             "symbols": request.symbols,

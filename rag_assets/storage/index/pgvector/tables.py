@@ -57,7 +57,7 @@ def translate_errors() -> Iterator[None]:
 def build_unavailable_error(error: Exception) -> VectorsUnavailable:
     """Return the error for a server that does not answer, without the server's own message."""
     return VectorsUnavailable(
-        f"the server of vectors does not answer: {type(error).__name__}",
+        f"the vector server does not answer: {type(error).__name__}",
         hint="check that Postgres is running, at RAG_ASSETS_PGVECTOR_URL if that is set",
     )
 
@@ -273,7 +273,7 @@ class PgVectors:
             NoVectorBackend: the extension or the permission is missing.
         """
         refused = NoVectorBackend(
-            "the server of vectors lacks the extension `vector`",
+            "the vector server lacks the extension `vector`",
             hint="ask the operator to install pgvector there, or to set RAG_ASSETS_PGVECTOR_URL",
         )
         with self._connect() as connection:
@@ -285,7 +285,7 @@ class PgVectors:
                 raise refused from None
             if connection.execute(_MAY_CREATE).fetchone() is None:
                 raise NoVectorBackend(
-                    "the role of the server of vectors is not allowed to create schemas there",
+                    "the role on the vector server is not allowed to create schemas there",
                     hint="ask the operator to grant the role CREATE on that database",
                 )
 
