@@ -111,7 +111,7 @@ _ID_DIGITS = 12
 
 
 def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
-    """Return at most `count` questions, the same for the same documents and spread over them."""
+    """Return at most `count` questions, spread over the documents; the result is deterministic."""
     documents = sorted(
         (
             document

@@ -124,7 +124,7 @@ def detect_unsupported_format(data: bytes, *, is_text: bool) -> str | None:
 
 
 def find_hint(meaning: str) -> str | None:
-    """Return what a person can do about a format that no parser reads; None if unknown."""
+    """Return the remedy for a document in a format that no parser reads; None if unknown."""
     for word, hint in (
         ("picture", _PICTURE_HINT),
         ("archive", ARCHIVE_HINT),

@@ -1,9 +1,9 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted. What
-surrounds a text is recognized by its tag or role, or by the class that page generators give it.
-Collapsed sections and the panels of all tabs are read. If a page has exactly one <main>, everything
-around it is omitted too. No resource of a page is fetched.
+Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted.
+Elements around the text are recognized by their tag or role, or by the class that page generators
+give them. Collapsed sections and the panels of all tabs are read. If a page has exactly one <main>,
+everything around it is omitted too. No resource of a page is fetched.
 """
 
 from __future__ import annotations

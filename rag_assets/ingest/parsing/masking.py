@@ -40,7 +40,7 @@ class _Columns(NamedTuple):
 
 
 def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
-    """Yield the cells below a column name, or next to a label, that names a credential."""
+    """Yield the cells whose column name or label names a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":

@@ -45,7 +45,7 @@ def decode_text(data: bytes, limits: ParseLimits) -> str:
 def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
     """Decode source code; single bytes that are not UTF-8 are read as Latin-1, and counted.
 
-    A file of which more than a tenth is not UTF-8 is rejected.
+    A file is rejected if more than a tenth of it is not UTF-8.
     """
     try:
         return decode_text(data, limits), 0

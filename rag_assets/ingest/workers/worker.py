@@ -134,7 +134,8 @@ def limit_process() -> None:
 
 
 def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
-    """Limit the CPU time and memory that the next document may use beyond what is already used."""
+    """Limit the CPU time and memory that the next document may use in addition to the present
+    use."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)
