@@ -157,7 +157,7 @@ class Spending:
         Return the price in dollars; None if it is unknown.
         """
         with self._lock:
-            cost = (self._price or FREE).compute_cost(tokens, batch=True)
+            cost = (self._price or FREE).compute_cost(tokens, is_batch=True)
             self._require_budget(cost)
             self.promised += cost
         return None if self._price is None else cost
@@ -188,16 +188,16 @@ class Spending:
             return new
 
 
-def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
+def build_usage(charge: Charge, price: Price | None, *, is_batch: bool = False) -> Usage:
     """Return the usage of a finished request."""
     return Usage(
         requests=charge.requests,
         retries=max(0, charge.requests - 1),
         texts=charge.texts,
         tokens=charge.tokens,
-        batch_tokens=charge.tokens if batch else 0,
+        batch_tokens=charge.tokens if is_batch else 0,
         unpriced_tokens=charge.tokens if price is None else 0,
-        cost=0.0 if price is None else price.compute_cost(charge.tokens, batch=batch),
+        cost=0.0 if price is None else price.compute_cost(charge.tokens, is_batch=is_batch),
     )
 
 

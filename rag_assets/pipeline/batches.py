@@ -125,7 +125,7 @@ def defer_documents(
         if lacking and lacking <= submitted.keys():
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
             waits.append(_build_batch_failure(document, last))
-    postpone_documents(ctx, work, waits, deferred=True)
+    postpone_documents(ctx, work, waits, is_deferred=True)
 
 
 def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
@@ -188,7 +188,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
 
 
 async def recover_submission(
-    catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool
+    catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, is_locked: bool
 ) -> bool:
     """Find out whether an interrupted submission was accepted; return whether that is now known.
 
@@ -196,15 +196,15 @@ async def recover_submission(
     list has lacked it twice.
 
     Args:
-        locked: whether the caller holds the tenant's lock, so that no other run can be submitting
-            the batch at the same time.
+        is_locked: whether the caller holds the tenant's lock, so that no other run can be
+            submitting the batch now.
     """
     batch_id = await api.find(batch.tag, batch.submitted_at - _MAX_SUBMISSION_TIME)
     now = datetime.now(UTC)
     if batch_id is not None:
         catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
         return True
-    if not locked and now - batch.submitted_at <= _MAX_SUBMISSION_TIME:
+    if not is_locked and now - batch.submitted_at <= _MAX_SUBMISSION_TIME:
         return False
     if batch.error != _NOT_LISTED:
         catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
@@ -248,7 +248,7 @@ async def _poll_batch(catalog: Catalog, embedders: Embedders, batch: EmbeddingBa
     try:
         api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
         if batch.state == "SUBMITTING":
-            await run_and_close(api, recover_submission(catalog, api, batch, locked=False))
+            await run_and_close(api, recover_submission(catalog, api, batch, is_locked=False))
         elif batch.state == "ENDED":
             # The run that should have fetched this batch did not, so its documents request another
             # run.
@@ -329,7 +329,7 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
     """Find out whether an interrupted submission was accepted, before sending anything else."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(
-        run_and_close(api, recover_submission(ctx.catalog, api, batch, locked=True))
+        run_and_close(api, recover_submission(ctx.catalog, api, batch, is_locked=True))
     ):
         raise ProviderUnavailable(
             "the submission of a batch was interrupted, and the provider may have accepted it",
@@ -376,7 +376,7 @@ def _fetch_vectors(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResul
 def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
     """Record the cost of a batch; return it in dollars, or None if no price is known."""
     price = find_price(EmbedderConfig.model_validate(batch.embedder))
-    used = build_usage(Charge(tokens, 1, texts), price, batch=True)
+    used = build_usage(Charge(tokens, 1, texts), price, is_batch=True)
     # The batch may have been submitted for any build with this embedder; the newest is charged.
     generation_numbers = [
         generation.number

@@ -326,7 +326,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
     price = require_price(ctx.tenant)
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
-    cost = None if price is None else price.compute_cost(work.tokens, batch=batch)
+    cost = None if price is None else price.compute_cost(work.tokens, is_batch=batch)
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
@@ -348,7 +348,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
         entries_deleted=ctx.catalog.index.count_entries_in_builds(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
         embedder=ctx.embedder.embedder_id,
-        per_million=None if price is None else price.compute_cost(1_000_000, batch=batch),
+        per_million=None if price is None else price.compute_cost(1_000_000, is_batch=batch),
         cost=cost,
         batch=batch,
         waiting=ctx.catalog.quarantine.count_deferred(ctx.ref.id),

@@ -234,7 +234,7 @@ def find_wait_reason(ctx: TenantContext, work: SliceWork) -> str | None:
 
 
 def postpone_documents(
-    ctx: TenantContext, work: SliceWork, waits: Sequence[Failure], *, deferred: bool = False
+    ctx: TenantContext, work: SliceWork, waits: Sequence[Failure], *, is_deferred: bool = False
 ) -> None:
     """Record why documents of the slice cannot be published now.
 
@@ -242,14 +242,14 @@ def postpone_documents(
     retried.
 
     Args:
-        deferred: whether the documents did not fail, but wait for a batch at the provider.
+        is_deferred: whether the documents did not fail, but wait for a batch at the provider.
     """
     ctx.guard()
     waits = _add_environment_keys(ctx, waits)
     if work.is_superseded:
         number = work.generation.number
         ctx.catalog.index.put_off(ctx.ref, number, waits, config_key=work.config_key)
-    elif deferred:
+    elif is_deferred:
         ctx.catalog.quarantine.defer(ctx.ref, waits, config_key=work.config_key)
     else:
         ctx.catalog.quarantine.fail(ctx.ref, waits, config_key=work.config_key)

@@ -235,12 +235,12 @@ class UploadService:
         *,
         file_name: str,
         by: str,
-        pictures: bool = False,
+        accepts_pictures: bool = False,
     ) -> NewUpload:
         """Detect the type of a completely received file, and stage the file durably.
 
         Args:
-            pictures: whether pictures are accepted as well, since OCR reads them.
+            accepts_pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
             UploadRefused: the file is empty, nameless or too large, or cannot be read.
@@ -252,7 +252,7 @@ class UploadService:
         if not received.size:
             raise _build_empty_file_error()
         require_size(received.size, source)
-        media_type = _detect_media_type(received, name, source, pictures=pictures)
+        media_type = _detect_media_type(received, name, source, accepts_pictures=accepts_pictures)
         received.stage()
         return NewUpload(
             source=source.name,
@@ -350,12 +350,12 @@ def _build_empty_file_error() -> UploadRefused:
 
 
 def _detect_media_type(
-    received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool
+    received: ReceivedFile, name: str, source: UploadsConfig, *, accepts_pictures: bool
 ) -> str:
     """Return the media type of a file, by its content; its name decides among text formats."""
     try:
         with received.opened() as file:
-            if pictures and (picture := detect_picture_type(file.read(_MARK_BYTES))):
+            if accepts_pictures and (picture := detect_picture_type(file.read(_MARK_BYTES))):
                 return picture
             file.seek(0)
             media_type = detect_file(file, find_media_type(name))

@@ -252,7 +252,7 @@ class Asker:
             self._embedders,
             policy=FullAccessPolicy(principal for grant in grants for principal in grant),
             vectors=self._vectors,
-            journaled=False,
+            is_journaled=False,
         )
 
         async def answer(question: JudgedQuestion) -> SearchAnswer:

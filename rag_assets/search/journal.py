@@ -39,9 +39,9 @@ class SearchJournal:
     dropped and counted.
     """
 
-    def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
+    def __init__(self, catalog: Catalog, *, is_recorded: bool = True) -> None:
         self._catalog = catalog
-        self._recorded = recorded
+        self._recorded = is_recorded
         self._batcher: BackgroundBatcher[_JournalEntry] = BackgroundBatcher(
             self._write,
             name="events of searches",

@@ -311,19 +311,21 @@ class BuildSearches:
             timings=timings,
         )
 
-    async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
+    async def run(self, progress: SearchProgress, *, names_build: bool) -> SearchProgress:
         """Search a build.
 
         If the build is discarded meanwhile, search the serving build, unless the request names a
-        build (`named`).
+        build (`names_build`).
         """
         lost: IndexInconsistent | None = None
         try:
-            result = await self._settle_vectors(await self._search_once(progress), named=named)
+            result = await self._settle_vectors(
+                await self._search_once(progress), names_build=names_build
+            )
             result = replace(result, index_fault=await self._find_index_fault(result))
         except IndexInconsistent as error:
             result, lost = progress, error
-        if named or result.hits:
+        if names_build or result.hits:
             return result
         tenant = await self.read_state(progress.ref.id, progress.principals, None)
         serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
@@ -333,17 +335,19 @@ class BuildSearches:
                 tenant, serving, search, progress.principals, progress.timings
             )
             first = replace(first, patience=progress.patience, pages=progress.pages)
-            return await self.run(first, named=False)
+            return await self.run(first, names_build=False)
         if lost is not None:
             raise lost
         return result
 
-    async def _settle_vectors(self, result: SearchProgress, *, named: bool) -> SearchProgress:
+    async def _settle_vectors(self, result: SearchProgress, *, names_build: bool) -> SearchProgress:
         """Clear the report that vectors are missing if the build's index has them again."""
         if not result.uses_index_vectors:
             return result
         number = result.serving.number
-        tenant = await self.read_state(result.ref.id, result.principals, number if named else None)
+        tenant = await self.read_state(
+            result.ref.id, result.principals, number if names_build else None
+        )
         build = tenant.serving
         if build is None or build.number != number or build.vectors_beside == "answering":
             return result

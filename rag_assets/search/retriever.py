@@ -54,7 +54,7 @@ class AsyncRetriever:
         steps: the steps of searches, by profile; by default the steps of the installed systems.
         vectors: provides the vectors of questions; by default each question is embedded when it is
             asked.
-        journaled: whether searches are recorded as events.
+        is_journaled: whether searches are recorded as events.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class AsyncRetriever:
         policy: AccessPolicy | None = None,
         steps: StepLists | None = None,
         vectors: QuestionEmbedder | None = None,
-        journaled: bool = True,
+        is_journaled: bool = True,
     ) -> None:
         self.embedders = embedders
         self.policy = policy or FlatScopes()
         self._meter = Meter(catalog)
-        self.journal = SearchJournal(catalog, recorded=journaled)
+        self.journal = SearchJournal(catalog, is_recorded=is_journaled)
         self.masker = get_masker(embedders.settings.local)
         self._services = SearchServices(
             catalog=catalog,
@@ -131,7 +131,7 @@ class AsyncRetriever:
             )
             progress = replace(progress, patience=patience, pages=pages)
             with limit_time(patience.search_seconds, _build_timeout_error):
-                progress = await self._builds.run(progress, named=generation is not None)
+                progress = await self._builds.run(progress, names_build=generation is not None)
                 warnings = await find_unmatched_filters(self._services, progress)
             answer = build_answer(progress)
             answer = replace(answer, warnings=(*answer.warnings, *warnings))

@@ -86,7 +86,7 @@ def compute_chunk_set_key(parsed_digest: str, media_type: str, parameters: Chunk
 
 
 def chunk_document(
-    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, confined: bool = True
+    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, is_confined: bool = True
 ) -> ChunkSet:
     """Cut one document, and drop the chunks that must not be returned, even if masked.
 
@@ -96,7 +96,7 @@ def chunk_document(
     id or an RSA key.
     """
     language = detect_language(parsed)
-    cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
+    cut = parameters.kind.cut(parameters.request(parsed, language), is_confined=is_confined)
     text_chunks = list(build_chunks(parsed, cut.passages))
     chunks = [
         *text_chunks,

@@ -103,9 +103,10 @@ class ChunkerKind:
     most: int | None = None
     chunk_types: tuple[str, ...] = ()
 
-    def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
-        """Cut a document with `read`, or with `split` if the process has no limits (`confined`)."""
-        if self.read is not None and confined:
+    def cut(self, request: ChunkRequest, *, is_confined: bool = True) -> CutText:
+        """Cut a document with `read` if the process has limits (`is_confined`), else with
+        `split`."""
+        if self.read is not None and is_confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
         block_passages = () if self.blocks is None else tuple(self.blocks(request))

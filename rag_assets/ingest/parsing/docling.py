@@ -123,7 +123,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         document = _convert_pdf(file, options)
         pieces = list(limit_pieces(iter_pieces(document), limits))
         if not pieces:
-            raise build_no_text_error(len(file), ocr=options.ocr)
+            raise build_no_text_error(len(file), uses_ocr=options.ocr)
         text, blocks = assemble(pieces)
         property_title = clean_property_title(file.title)
         title = property_title or find_first_title(blocks)

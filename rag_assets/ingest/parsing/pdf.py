@@ -118,9 +118,9 @@ class PdfFile:
         return FPDF_PAGEOBJ_IMAGE in kinds or (not characters and bool(kinds))
 
 
-def build_no_text_error(pages: int, *, ocr: bool) -> DocumentRejected:
+def build_no_text_error(pages: int, *, uses_ocr: bool) -> DocumentRejected:
     """Return the error that rejects a PDF without any text."""
-    if ocr:
+    if uses_ocr:
         return DocumentScanned(f"no text was found, not even by OCR ({pages:,} pages)")
     return DocumentScanned(
         f"the PDF has no text: scanned pages need OCR (pages without text: {pages:,})",
@@ -558,7 +558,7 @@ class _PdfReader:
         self._time.require_any_page()
         if not self._readable:
             return DocumentRejected("the PDF is damaged: none of its pages can be read")
-        return build_no_text_error(len(self._file), ocr=self._options.ocr)
+        return build_no_text_error(len(self._file), uses_ocr=self._options.ocr)
 
     def build_notes(self) -> tuple[str, ...]:
         """Return notes about parts of the document that were not read."""

@@ -146,7 +146,7 @@ class _RstParser:
             return None
         self._at = title + 2
         self._literal_follows = False
-        level = self._assign_level(under[0], over=over)
+        level = self._assign_level(under[0], has_overline=over)
         path = self._outline.enter(level, shorten_heading(self._get_line_text(title)))
         return self._build_block("heading", first, path, level)
 
@@ -165,8 +165,8 @@ class _RstParser:
             and len(under.rstrip()) >= min_length
         )
 
-    def _assign_level(self, character: str, *, over: bool) -> int:
-        style = (character, over)
+    def _assign_level(self, character: str, *, has_overline: bool) -> int:
+        style = (character, has_overline)
         if style not in self._styles:
             self._styles.append(style)
         return min(self._styles.index(style) + 1, MAX_HEADING_LEVEL)

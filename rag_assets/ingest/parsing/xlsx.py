@@ -356,8 +356,7 @@ def _parse_digits(value: bytes) -> int:
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Copy the value of a cell that spans several rows into each of these rows that is not
-    empty."""
+    """Copy the value of a cell that spans several rows into each of the rows that is not empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
     left = limits.cells

@@ -109,17 +109,21 @@ class BatchPacker:
     Tokens are counted group by group, so that sending can start early.
 
     Args:
-        counted: whether tokens are counted even if no limit requires it.
+        counts_tokens: whether tokens are counted even if no limit requires it.
 
     Attributes:
         rejected: texts that exceed the embedder's limit for one text: the reason for each, by key.
     """
 
-    def __init__(self, items: Sequence[EmbedItem], embedder: Embedder, *, counted: bool) -> None:
+    def __init__(
+        self, items: Sequence[EmbedItem], embedder: Embedder, *, counts_tokens: bool
+    ) -> None:
         limits = embedder.limits
         self._items = items
         self._embedder = embedder
-        self._counted = counted or limits.tokens is not None or limits.input_tokens is not None
+        self._counted = (
+            counts_tokens or limits.tokens is not None or limits.input_tokens is not None
+        )
         # Use a multiple of the batch size, so that no batch is cut short at the end of a group.
         most = max(1, min(limits.texts, MAX_BATCH))
         self._group = most * -(-_TOKENIZED_TEXTS // most) if self._counted else max(1, len(items))

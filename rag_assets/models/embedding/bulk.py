@@ -184,7 +184,7 @@ class _BulkRun:
 
     async def run(self) -> None:
         """Embed the texts and store their vectors, until all are done or sending has to stop."""
-        packer = BatchPacker(self._items, self._embedder, counted=self.budget is not None)
+        packer = BatchPacker(self._items, self._embedder, counts_tokens=self.budget is not None)
         self._rejected = packer.rejected
         try:
             if self.probe_first:

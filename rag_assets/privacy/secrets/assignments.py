@@ -138,7 +138,7 @@ def _find_listed(text: str, name: Name) -> Iterator[SecretSpan]:
     for item in _ITEM.finditer(text, *match.span(match.lastgroup or 0)):
         quoted = item["quoted"] is not None
         value = item[0].strip("\"'")
-        if value != "-" and is_secret_value(name.kind, value, quoted=quoted):
+        if value != "-" and is_secret_value(name.kind, value, is_quoted=quoted):
             start = item.start(item.lastgroup or 0)
             yield SecretSpan(start, start + len(value), _RULE)
 
@@ -181,7 +181,7 @@ def _find_in_directive(text: str, name: Name) -> SecretSpan | None:
     if match is None or is_placeholder(match["bare"]):
         return None
     if name.kind is ValueKind.RANDOM and not is_secret_value(
-        name.kind, match["bare"], quoted=False
+        name.kind, match["bare"], is_quoted=False
     ):
         return None
     return SecretSpan(*match.span("bare"), _RULE)
@@ -216,7 +216,7 @@ def _is_credential(text: str, name: Name, value: str, group: str, match: re.Matc
     quoted = group not in {"bare"}
     if quoted and _is_label(text, name, value):
         return False
-    if is_secret_value(expected, value, quoted=quoted):
+    if is_secret_value(expected, value, is_quoted=quoted):
         return True
     if name.kind is ValueKind.PASSWORD and not quoted:
         return is_alphabetic_password(value) and _may_be_password_of_letters(
@@ -382,7 +382,7 @@ def _find_in_row(text: str, name: Name) -> SecretSpan | None:
     described = any(cell.strip(_CELL_MARKS) for cell in cells[1:])
     if aligned and (value.endswith(",") or " " in value or ":" in text[name.end : parting.start()]):
         return None
-    if name.kind is ValueKind.PAIR or not is_cell_secret(name.kind, value, described=described):
+    if name.kind is ValueKind.PAIR or not is_cell_secret(name.kind, value, is_described=described):
         return None
     start = parting.end() + row.index(value)
     return SecretSpan(start, start + len(value), _RULE)
@@ -456,12 +456,12 @@ def _accept_in_markup(
         good = is_pin(value)
     elif name.kind is ValueKind.PASSWORD:
         quoted = group in {"double", "single", "tick"}
-        good = is_secret_value(ValueKind.PASSWORD, value, quoted=quoted)
+        good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=quoted)
         if pattern is _CALL and value.replace("_", "").isalpha():
             good = is_alphabetic_password(value) and _is_password_call(name, match)
         good = good or (group in {"text", "bare"} and is_alphabetic_password(value))
     else:
-        good = is_secret_value(ValueKind.KEY, value, quoted=True) or (
+        good = is_secret_value(ValueKind.KEY, value, is_quoted=True) or (
             pattern is _ELEMENT and is_bare_password(value) and not value.isdigit()
         )
     return SecretSpan(start, end, _RULE) if good else None

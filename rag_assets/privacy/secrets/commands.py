@@ -96,7 +96,7 @@ def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         done = match.end()
         if kind not in {ValueKind.PASSWORD, ValueKind.KEY}:
             continue
-        span = _accept(match, password=kind is ValueKind.PASSWORD)
+        span = _accept(match, is_password=kind is ValueKind.PASSWORD)
         if span is not None:
             yield span
 
@@ -135,7 +135,7 @@ def _find_attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]
             match = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
         if match is None:
             continue
-        span = _accept(match, known=True)
+        span = _accept(match, is_known=True)
         if span is not None and not text[span.start : span.end].isdigit():
             yield span
 
@@ -157,19 +157,23 @@ def _accept_in_pgpass(match: re.Match[str]) -> SecretSpan | None:
 
 def _accept_in_command(match: re.Match[str]) -> SecretSpan | None:
     """Return the credential in a command; None if its value is a placeholder."""
-    span = _accept(match, known=True)
+    span = _accept(match, is_known=True)
     is_written = span is not None and may_be_real_value(match.string[span.start : span.end])
     return span if is_written else None
 
 
 def _accept(
-    match: re.Match[str], *, password: bool = True, strict: bool = True, known: bool = False
+    match: re.Match[str],
+    *,
+    is_password: bool = True,
+    is_strict: bool = True,
+    is_known: bool = False,
 ) -> SecretSpan | None:
     """Return the span of the value in a match; None if the value is not a credential.
 
     Args:
-        strict: whether only a credential is possible at this position.
-        known: whether the program takes a credential there, so that the text is not a sentence.
+        is_strict: whether only a credential is possible at this position.
+        is_known: whether the program takes a credential there, so that the text is not a sentence.
     """
     start, end = _get_span(match)
     value = match.string[start:end]
@@ -182,12 +186,12 @@ def _accept(
         or value.startswith(("-", "/", "./", "~/", "@", "file:", "("))
     ):
         return None
-    if not password:
+    if not is_password:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
-    elif strict:
-        good = known or not value.isalpha() or _ENDS.match(match.string, end) is not None
+    elif is_strict:
+        good = is_known or not value.isalpha() or _ENDS.match(match.string, end) is not None
     else:
-        good = is_secret_value(ValueKind.PASSWORD, value, quoted=False)
+        good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=False)
     return SecretSpan(start, end, _RULE) if good else None
 
 
@@ -385,7 +389,7 @@ RULES: Sequence[Rule] = (
     build_rule(_BATCH, _accept, "htpasswd"),
     build_rule(_SECURE_STRING, _accept, "convertto-securestring"),
     build_rule(_CREDENTIAL, _accept, "networkcredential("),
-    build_rule(_CISCO, partial(_accept, strict=False), "enable ", "username "),
+    build_rule(_CISCO, partial(_accept, is_strict=False), "enable ", "username "),
     build_rule(_CHPASSWD, _accept, "echo "),
     build_rule(_STDIN, _accept, "echo "),
     *(
@@ -416,7 +420,7 @@ def _find_argument(argument: int, text: str, anchors: Sequence[Anchor]) -> Itera
             at = match.end()
             if number == argument and match["text"]:
                 value = match["text"]
-                good = is_secret_value(ValueKind.PASSWORD, value, quoted=True)
+                good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=True)
                 if good and not _ADDRESS_OR_ALGORITHM.fullmatch(value):
                     yield SecretSpan(*match.span("text"), "argument-secret")
             if match["end"] == ")":
@@ -472,7 +476,7 @@ def _find_values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | 
 
 def _accept_identified(match: re.Match[str]) -> SecretSpan | None:
     """Return X in `IDENTIFIED BY 'X'`."""
-    if not is_secret_value(ValueKind.PASSWORD, match["text"], quoted=True):
+    if not is_secret_value(ValueKind.PASSWORD, match["text"], is_quoted=True):
         return None
     return SecretSpan(*match.span("text"), "assigned-secret")
 

@@ -101,7 +101,9 @@ def _accept_in_header(match: re.Match[str]) -> SecretSpan | None:
     known = (match["scheme"] or "").lower() in _SCHEMES
     if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/.%":
         return None
-    if not (is_key(value, quoted=True) or (known and _is_opaque(match.string, match.end(), value))):
+    if not (
+        is_key(value, is_quoted=True) or (known and _is_opaque(match.string, match.end(), value))
+    ):
         return None
     start = match.start("value")
     return SecretSpan(start, start + len(value), "authorization-header")

@@ -160,7 +160,7 @@ def _find_ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
     if match is None:
         return
     value = match["bare"].rstrip(".,;:")
-    if is_secret_value(name.kind, value, quoted=False) and not is_placeholder(value):
+    if is_secret_value(name.kind, value, is_quoted=False) and not is_placeholder(value):
         yield SecretSpan(match.start("bare"), match.start("bare") + len(value), _RULE)
 
 
@@ -184,9 +184,9 @@ def _accept(text: str, name: Name, match: re.Match[str]) -> SecretSpan | None:
     ):
         return None
     if name.kind is ValueKind.KEY:
-        good = is_key(value, quoted=marked)
+        good = is_key(value, is_quoted=marked)
     elif marked:
-        good = is_secret_value(ValueKind.PASSWORD, value, quoted=True) and not (
+        good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=True) and not (
             value.isalpha() and value.istitle()
         )
     else:

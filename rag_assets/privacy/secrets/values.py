@@ -104,22 +104,22 @@ def is_token_body(body: str) -> bool:
     return switches > _MAX_SWITCHES or (not letters and len(body) >= _MIN_KEY_LENGTH)
 
 
-def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
+def is_secret_value(kind: ValueKind, value: str, *, is_quoted: bool) -> bool:
     """Return whether the value of a name is a credential; a quoted value is not code."""
     if is_placeholder(value) or _PATH.match(value):
         return False
     if kind is ValueKind.RANDOM:
         return is_generated(value)
     if kind is ValueKind.PASSWORD:
-        return _is_quoted_password(value) if quoted else is_bare_password(value)
-    return is_key(value, quoted=quoted)
+        return _is_quoted_password(value) if is_quoted else is_bare_password(value)
+    return is_key(value, is_quoted=is_quoted)
 
 
-def is_key(value: str, *, quoted: bool = False) -> bool:
+def is_key(value: str, *, is_quoted: bool = False) -> bool:
     """Return whether a value is a key or token: long and random, or short, mixed and not a name."""
     if "://" in value or any(map(str.isspace, value)) or _TYPE_NAME.fullmatch(value):
         return False
-    if not quoted and _CODE.match(value) and not _is_scrambled(value):
+    if not is_quoted and _CODE.match(value) and not _is_scrambled(value):
         return False
     if _ALGORITHM.fullmatch(value) or len(value) < _MIN_NAMED_KEY_LENGTH:
         return is_strong(value) and not _ALGORITHM.fullmatch(value)
@@ -133,8 +133,8 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return True
     mixed = value.isalnum() and is_mixed(value) and not _NAME_WORDS.search(value)
     return (
-        (mixed and (quoted or _NUMBERED.search(value) is not None))
-        or (quoted and _is_dense(value))
+        (mixed and (is_quoted or _NUMBERED.search(value) is not None))
+        or (is_quoted and _is_dense(value))
         or is_strong(value)
     )
 
@@ -270,7 +270,7 @@ def _is_quoted_password(value: str) -> bool:
     return not _ALGORITHM.fullmatch(value)
 
 
-def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> bool:
+def is_cell_secret(kind: ValueKind, value: str, *, is_described: bool = False) -> bool:
     """Return whether the value in a table cell next to or below a name is a credential.
 
     In a table of fields, other cells of the row may describe the name.
@@ -283,23 +283,23 @@ def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> b
         return True
     if kind is ValueKind.RANDOM:
         return is_generated(value)
-    return _is_word_of_secret(kind, value, described=described)
+    return _is_word_of_secret(kind, value, is_described=is_described)
 
 
-def _is_word_of_secret(kind: ValueKind, value: str, *, described: bool) -> bool:
+def _is_word_of_secret(kind: ValueKind, value: str, *, is_described: bool) -> bool:
     if is_password_of_symbols(value):
-        return not described
+        return not is_described
     if (
         len(value) < _MIN_PASSWORD_LENGTH
         or _is_technical(value)
-        or (described and _CODE.match(value))
+        or (is_described and _CODE.match(value))
     ):
         return False
     if value.replace("-", "").replace("_", "").isalpha():
-        return kind is not ValueKind.KEY and not described and is_alphabetic_password(value)
+        return kind is not ValueKind.KEY and not is_described and is_alphabetic_password(value)
     if kind is ValueKind.KEY and not is_unlike_name(value):
-        return not described and is_strong(value)
-    return any(map(str.isalnum, value)) and not (described and value.isdigit())
+        return not is_described and is_strong(value)
+    return any(map(str.isalnum, value)) and not (is_described and value.isdigit())
 
 
 def _is_technical(value: str) -> bool:

@@ -59,7 +59,7 @@ def iter_damaged_files(
             yield DamagedFile(name, _LOG, "missing")
         for file in files or ():
             whole = decoded is not None and sha256_hex(file.path) in decoded
-            fault = _find_fault(table, file, whole=whole)
+            fault = _find_fault(table, file, reads_whole_file=whole)
             if fault is not None:
                 yield DamagedFile(name, file.path, fault, file.bytes)
     except _UnreadableLog:
@@ -143,7 +143,7 @@ def _iter_parquet_files(table: KeyedTable) -> Iterator[str]:
             yield url
 
 
-def _find_fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | None:
+def _find_fault(table: KeyedTable, file: DataFile, *, reads_whole_file: bool) -> FileFault | None:
     url = f"{table.location.url}/{file.path}"
     size = table.location.read_file_size(url)
     if size is None:
@@ -152,7 +152,7 @@ def _find_fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault 
         return "cut"
     rows = scan_rows(table.kind, [url])
     try:
-        if whole:
+        if reads_whole_file:
             read_rows = require_unaltered(rows.select(list(table.kind.schema)).collect())
             _require_all_by_key(table, rows, read_rows[table.kind.key])
         else:

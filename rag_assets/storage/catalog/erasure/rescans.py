@@ -91,16 +91,16 @@ class MaskedDocument:
 
 
 def has_texts(
-    ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
+    ref: TenantRef, parse_keys: Sequence[str], *, matches_unknown: bool = False
 ) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the SQL conditions that a version of a tenant has one of these texts.
 
     Args:
-        unknown: whether indexed versions without a recorded text match, too.
+        matches_unknown: whether indexed versions without a recorded text match, too.
     """
     held = document_index.c
     either = matches_any(held.parse_key, parse_keys)
-    if unknown:
+    if matches_unknown:
         either = sa.or_(either, held.parse_key.is_(None) & held.indexed_key.is_not(None))
     return held.tenant == ref.id, either
 
@@ -214,7 +214,7 @@ class RescanTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             known = set(connection.scalars(sa.select(held.parse_key).where(*has_texts(ref, keys))))
             # A version with an unknown text may have a text that no known version has.
-            of_texts = has_texts(ref, keys, unknown=not known.issuperset(keys))
+            of_texts = has_texts(ref, keys, matches_unknown=not known.issuperset(keys))
             rows = connection.execute(
                 sa.select(held.document_id, held.chunk_count).where(*of_texts)
             ).all()

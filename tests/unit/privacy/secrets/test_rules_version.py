@@ -176,7 +176,7 @@ def _found_in_cells(cells: Iterable[Credential]) -> Iterator[str]:
         yield str([str(find_value_kind(name)) for name in (credential.name, credential.label)])
         for kind in ValueKind:
             for described in (False, True):
-                yield str(is_cell_secret(kind, credential.text, described=described))
+                yield str(is_cell_secret(kind, credential.text, is_described=described))
 
 
 def _digest(texts: Iterable[str]) -> str:
