@@ -253,13 +253,13 @@ class KeyRing:
     def _rotate_file(self, report: Callable[[int], None]) -> int:
         stored = self._table.all()
         file = self._get_writable_file()
-        held = file.read()
+        master_keys = file.read()
         for key in stored:
-            self._find_master_key(key, held)
-        if held is None:
+            self._find_master_key(key, master_keys)
+        if master_keys is None:
             report(0)
             return 0
-        keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
+        keys = MasterKeys(MasterKey.random(), (master_keys.present, *master_keys.former))
         # The file is written before any key is encrypted with the new master key; former keys stay
         # in it until they are no longer needed.
         file.replace(keys)

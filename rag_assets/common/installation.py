@@ -84,8 +84,10 @@ class Installation:
             *(ACCOUNT_VARIABLES if self.elasticsearch_api_key_file is not None else ()),
             *(CERTIFICATE_VARIABLES if self.elasticsearch_ca_file is not None else ()),
         }
-        kept = {name: value for name, value in inherited.items() if name not in replaced}
-        return Settings.from_environment({**kept, **own})
+        inherited_variables = {
+            name: value for name, value in inherited.items() if name not in replaced
+        }
+        return Settings.from_environment({**inherited_variables, **own})
 
     def _has_other_elasticsearch(self, environ: Mapping[str, str]) -> bool:
         """Return whether the environment names a different Elasticsearch than this installation."""

@@ -142,10 +142,12 @@ def _compare_build(
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
     live = ctx.store.entries.scan(generation.index_name, ctx.ref.id, owner.digest_key, document_ids)
-    held: Iterable[HeldVersion] = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
+    versions: Iterable[HeldVersion] = ctx.catalog.index.stream_versions(
+        ctx.ref.id, generation.number
+    )
     if document_ids is not None:
-        held = [version for version in held if version.document_id in document_ids]
-    return compare_index(held, chain(live, strangers), owner, others, set(leaving))
+        versions = [version for version in versions if version.document_id in document_ids]
+    return compare_index(versions, chain(live, strangers), owner, others, set(leaving))
 
 
 def _compare_build_by_counts(
@@ -160,9 +162,9 @@ def _compare_build_by_counts(
     """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
-    held = index.stream_versions(ctx.ref.id, generation.number)
+    versions = index.stream_versions(ctx.ref.id, generation.number)
     counts = entries.iter_version_counts(name, ctx.owner(generation))
-    suspects = find_suspects(held, counts, leaving) | set(doubtful)
+    suspects = find_suspects(versions, counts, leaving) | set(doubtful)
     owners = [ctx.owner(other) for other in generations if other.index_name == name]
     strangers = list(entries.iter_unowned_entries(name, ctx.ref.id, owners))
     suspects |= {entry.document_id for entry in strangers}
@@ -251,8 +253,8 @@ def _find_difference(
         text = f"index {generation.index_name!r} of tenant {ref.id!r} {problem}"
         return IndexDifference(text, is_replaced, is_lost=not is_replaced)
     if wanted.is_settled and count.entries != wanted.entries:
-        held = f"{count.entries:,} entries, but the catalog records {wanted.entries:,}"
-        return IndexDifference(f"{build} holds {held}")
+        counts_text = f"{count.entries:,} entries, but the catalog records {wanted.entries:,}"
+        return IndexDifference(f"{build} holds {counts_text}")
     if wanted.is_settled and count.recent < wanted.recent:
         lacking = f"{wanted.recent - count.recent:,} of the {wanted.recent:,} entries"
         return IndexDifference(f"{build} lacks {lacking} that were written last")

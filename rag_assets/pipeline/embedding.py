@@ -265,10 +265,10 @@ def _report_stop(
     ctx: TenantContext, work: SliceWork, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
     """Report an outage; if retrying is useless, quarantine the waiting documents of all slices."""
-    held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
+    quarantined = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
-        failed=report.failed + held,
+        failed=report.failed + quarantined,
         halted=is_permanent(outage),
         outage=outage.message,
         remedy=outage.hint,

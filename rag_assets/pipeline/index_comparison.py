@@ -89,7 +89,7 @@ class _Tally:
 
 
 def compare_index(
-    held: Iterable[HeldVersion],
+    versions: Iterable[HeldVersion],
     live: Iterable[ScannedEntry],
     owner: Owner,
     others: Iterable[int] = (),
@@ -103,7 +103,9 @@ def compare_index(
         others: numbers of the tenant's other live builds, whose entries are ignored.
         leaving: ids of deleted documents, whose entries the next sync deletes.
     """
-    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
+    tallies = {
+        v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in versions
+    }
     elsewhere = set(others)
     altered: set[str] = set()
     strange: dict[str, bool] = {}
@@ -139,7 +141,7 @@ def compare_index(
 
 
 def find_suspects(
-    held: Iterable[HeldVersion],
+    versions: Iterable[HeldVersion],
     counts: Iterable[VersionCount],
     leaving: Collection[str] = (),
     *,
@@ -151,7 +153,9 @@ def find_suspects(
         ids: returns the id that an entry should have (see make_entry_id_function), if the counts
             include ids; None: compare numbers alone.
     """
-    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
+    tallies = {
+        v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in versions
+    }
     suspects: set[str | None] = set()
     for version in counts:
         tally = tallies.get(version.document_id or "")
@@ -229,7 +233,7 @@ def compare_entries(
     ctx: TenantContext, generation: Generation, share: DailyShare, entries: int
 ) -> VectorDrift:
     """Find a build's entries with changed fields, or with a vector that differs from the lake's."""
-    held = {
+    indexed_keys = {
         version.document_id: version.indexed_key
         for version in ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     }
@@ -240,14 +244,14 @@ def compare_entries(
     for hashes in share.hash_range.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
         stored = lake.read_packed_vectors(generation.embedder_id, hashes)
         live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
-        part = compare_vectors(held, stored, live)
+        part = compare_vectors(indexed_keys, stored, live)
         drift = VectorDrift(drift.altered | part.altered, drift.doubtful | part.doubtful)
         pace.add_bytes(len(stored) * generation.dimensions * _BYTES_PER_NUMBER)
     return drift
 
 
 def compare_vectors(
-    held: Mapping[str, str], lake: Mapping[str, bytes], live: Iterable[EntryVector]
+    indexed_keys: Mapping[str, str], lake: Mapping[str, bytes], live: Iterable[EntryVector]
 ) -> VectorDrift:
     """Find entries with changed fields, or with a vector that differs from the lake's.
 
@@ -264,7 +268,7 @@ def compare_vectors(
         packed = lake.get(entry.text_sha256)
         if not entry.genuine:
             doubtful.add(entry.document_id)
-        elif packed is not None and held.get(entry.document_id) == entry.index_key:
+        elif packed is not None and indexed_keys.get(entry.document_id) == entry.index_key:
             stored = np.frombuffer(packed, "<f4") if len(packed) % 4 == 0 else None
             if stored is None or not has_unit_length(stored):
                 continue

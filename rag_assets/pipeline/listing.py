@@ -176,8 +176,8 @@ def _hold_if_set_back(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
     refused = find_deletion_refusal(ctx) if plan.deletions.removed else None
     if refused is None:
         return plan
-    held = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
-    return replace(plan, deletions=Deletions(held=held, reason=refused.message))
+    held_ids = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
+    return replace(plan, deletions=Deletions(held=held_ids, reason=refused.message))
 
 
 def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bool) -> None:
@@ -354,7 +354,7 @@ def _update_scopes(
 
 def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> ListingReport:
     """Delete documents whose source is no longer in the tenant's configuration."""
-    removed = held = 0
+    removed = held_count = 0
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
         deletions = plan.deletions
@@ -369,14 +369,14 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
                 held_deletions=len(deletions.held),
                 held_reason=deletions.reason,
             )
-            held += len(deletions.held)
+            held_count += len(deletions.held)
             continue
         ctx.catalog.documents.mark_deleted(ctx.ref, plan.deletions.removed)
         events = [{"uri": plan.uris[document_id]} for document_id in plan.deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
         ctx.catalog.syncs.delete(ctx.ref, plan.name)
         removed += len(plan.deletions.removed)
-    return ListingReport(removed=removed, held=held)
+    return ListingReport(removed=removed, held=held_count)
 
 
 def _list_declared_types(tenant: Tenant) -> frozenset[str]:

@@ -172,24 +172,24 @@ class CatalogMarkKeeper:
         name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
             # Read the copies first: the catalog's mark can only grow between the two reads.
-            kept = {place: KeptMark.parse(text) for place, text in self._read_note(name).items()}
+            copies = {place: KeptMark.parse(text) for place, text in self._read_note(name).items()}
             own = self._catalog.marks.read(ref)
             if own is None:
                 return "current"
-            if any(k.set_back or k.is_ahead_of(own.mark) for k in kept.values() if k):
-                self._flag_as_set_back(name, kept)
+            if any(k.set_back or k.is_ahead_of(own.mark) for k in copies.values() if k):
+                self._flag_as_set_back(name, copies)
                 return "set back"
-            if own.was_kept and not any(kept.values()) and self._has_data(ref):
+            if own.was_kept and not any(copies.values()) and self._has_data(ref):
                 return "unknown"
-            if self._update_copies(ref, own, kept):
+            if self._update_copies(ref, own, copies):
                 break
         return "current"
 
     def _update_copies(
-        self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
+        self, ref: TenantRef, own: CatalogMark, copies: Mapping[StoreName, KeptMark | None]
     ) -> bool:
         """Update older copies; return whether the catalog's mark stayed the same meanwhile."""
-        behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
+        behind = [place for place, k in copies.items() if k is None or k.mark != own.mark]
         if not behind:
             return True
         text = KeptMark(own.mark).as_json()
@@ -201,10 +201,10 @@ class CatalogMarkKeeper:
         present = self._catalog.marks.read(ref)
         return present is None or present.mark == own.mark
 
-    def _flag_as_set_back(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
+    def _flag_as_set_back(self, name: str, copies: Mapping[StoreName, KeptMark | None]) -> None:
         """Flag a mark in each store as set back, because later changes would hide the loss."""
-        highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
-        for place, present in kept.items():
+        highest = max((k.mark for k in copies.values() if k), key=lambda mark: mark.number)
+        for place, present in copies.items():
             if present is None or not present.set_back:
                 mark = highest if present is None else present.mark
                 self._write_note(place, name, KeptMark(mark, set_back=True).as_json())
@@ -223,8 +223,8 @@ class CatalogMarkKeeper:
             return False
         name = _build_mark_name(ref)
         stores = [self._get_notes(place) for place in ("lake", "blobs", "index")]
-        kept = [KeptMark.parse(notes.read(name)) for notes in stores]
-        highest = max((k.mark.number for k in kept if k), default=0)
+        copies = [KeptMark.parse(notes.read(name)) for notes in stores]
+        highest = max((k.mark.number for k in copies if k), default=0)
         self._catalog.marks.advance_mark(ref, highest)
         own = self._catalog.marks.read(ref)
         if own is not None:
@@ -315,10 +315,10 @@ class CatalogMarkKeeper:
                 for place, text in self._read_note(_JOURNAL).items()
             }
             state = table.state()
-            kept = {change.id: change for journal in journals.values() for change in journal}
-            if lost := table.find_missing(kept.values()):
+            journaled = {change.id: change for journal in journals.values() for change in journal}
+            if lost := table.find_missing(journaled.values()):
                 return SecurityStanding("set back", lost)
-            if state.was_kept and not kept:
+            if state.was_kept and not journaled:
                 return SecurityStanding("unknown")
             if not state.epoch or self._update_journals(state, journals):
                 break
@@ -337,7 +337,9 @@ class CatalogMarkKeeper:
     ) -> bool:
         """Update older journals; return whether the catalog's epoch is still the same."""
         behind = [
-            place for place, kept in journals.items() if not kept or kept[-1].epoch < state.epoch
+            place
+            for place, journal in journals.items()
+            if not journal or journal[-1].epoch < state.epoch
         ]
         if not behind:
             return True

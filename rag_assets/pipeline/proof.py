@@ -184,9 +184,9 @@ class Traces:
     @classmethod
     def parse(cls, text: str | bytes) -> Traces:
         """Parse traces from the JSON that as_json() returns."""
-        kept: dict[str, Any] = json.loads(text)
-        dead = DeadKeys(*(frozenset(kept[name]) for name in ("parsed", "chunk_sets", "texts")))
-        return cls(kept["document_ids"], dead, kept["phrases"], kept["names"])
+        fields: dict[str, Any] = json.loads(text)
+        dead = DeadKeys(*(frozenset(fields[name]) for name in ("parsed", "chunk_sets", "texts")))
+        return cls(fields["document_ids"], dead, fields["phrases"], fields["names"])
 
 
 def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:

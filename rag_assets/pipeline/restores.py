@@ -184,8 +184,8 @@ class _Describer:
         self, change: SecurityChange, owner: TenantRef | OrganizationRef, on: str
     ) -> LostChange:
         change_text = f"the key of {_name_owner(owner)} for {change.name} was removed {on}"
-        kept = self._catalog.provider_keys.find(owner, change.name)
-        if kept is None or kept.owner != owner:
+        stored_key = self._catalog.provider_keys.find(owner, change.name)
+        if stored_key is None or stored_key.owner != owner:
             return LostChange(change, f"{change_text}, and is not in this catalog either")
         remove = partial(self._catalog.provider_keys.remove, owner, change.name)
         return LostChange(change, f"{change_text}, and is used again by this catalog", remove)

@@ -143,20 +143,20 @@ def _prune_documents(
     if (refused := find_deletion_refusal(ctx)) is not None:
         return PruningReport(refused=refused)
     due = ctx.catalog.retention.list_due(ctx.ref.id, cutoffs)
-    held = () if confirm else find_held_prunes(due, ctx.tenant.prune_share)
+    held_prunes = () if confirm else find_held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
-    counts = {prune.source: prune.due for prune in held}
-    if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
+    counts = {prune.source: prune.due for prune in held_prunes}
+    if ctx.catalog.retention.record_held(ctx.ref, counts) and held_prunes:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(
         ctx.ref, cutoffs, counts.keys(), rule=describe_retention_rule(ctx.tenant), by=by, at=now
     )
     if erasure is None:
-        return PruningReport(held=held)
+        return PruningReport(held=held_prunes)
     receipt = settle_erasure(ctx, erasure)
     pruned = {"documents": len(erasure.document_ids), "receipt": str(erasure.id)}
     ctx.catalog.events.write(ctx.ref, "pruned", [pruned])
-    return PruningReport((receipt,), held)
+    return PruningReport((receipt,), held_prunes)
 
 
 def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:

@@ -121,11 +121,14 @@ def _list_separate_builds(ctx: TenantContext) -> Iterator[tuple[PgVectors, Gener
 def _find_differing_documents(
     ctx: TenantContext, vectors: PgVectors, generation: Generation
 ) -> set[str]:
-    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
+    versions = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
     suspects = find_suspects(
-        held, vectors.iter_version_counts(owner), set(leaving), ids=make_entry_id_function(owner)
+        versions,
+        vectors.iter_version_counts(owner),
+        set(leaving),
+        ids=make_entry_id_function(owner),
     )
     return {document_id for document_id in suspects if document_id is not None}
 
@@ -133,8 +136,10 @@ def _find_differing_documents(
 def _correct_vectors(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
-    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
-    counted = {version.document_id: version for version in held if version.document_id in differing}
+    versions = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
+    counted = {
+        version.document_id: version for version in versions if version.document_id in differing
+    }
     owner = ctx.owner(generation)
     ctx.guard()
     # Correct vectors stay: a search that read the row before "filling" may be reading them.

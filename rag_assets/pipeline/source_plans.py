@@ -145,9 +145,9 @@ def plan_sources(
             hours = config.deletion_window_hours
             window = ctx.catalog.departures.window(ctx.ref, source.name, hours)
         former = decode_folders(last.folders or ()) if last and not allow_deletes else {}
-        kept = _find_lost_by_folder(source, listing, known, former)
-        if kept:
-            deletions = _hold_lost_folders(source, listing, kept, window)
+        lost_by_folder = _find_lost_by_folder(source, listing, known, former)
+        if lost_by_folder:
+            deletions = _hold_lost_folders(source, listing, lost_by_folder, window)
         elif not allow_deletes and _is_emptied(ctx, config, listing):
             reason = f"no document is left in {_describe_place(source)} (is a disk not mounted?)"
             deletions = Deletions(held=tuple(sorted(listing.removed)), reason=reason)
@@ -162,7 +162,10 @@ def plan_sources(
         # Documents that a source excludes by its rules are deleted immediately, however many.
         removed = tuple(sorted({*deletions.removed, *listing.withheld}))
         deletions = replace(deletions, removed=removed)
-        folders = listing.folders and {**listing.folders, **{at: former[at] for at in kept}}
+        folders = listing.folders and {
+            **listing.folders,
+            **{at: former[at] for at in lost_by_folder},
+        }
         yield SourcePlan(config, source, known, settings, listing, deletions, folders, window)
 
 
@@ -191,22 +194,22 @@ def _find_lost_by_folder(
 def _hold_lost_folders(
     source: DocumentSource,
     listing: SourceListing,
-    kept: Mapping[str, Collection[str]],
+    lost_by_folder: Mapping[str, Collection[str]],
     window: DeletionWindow | None,
 ) -> Deletions:
     """Hold the lost documents of replaced folders; decide_deletions decides about all others."""
-    held = frozenset(id_ for lost in kept.values() for id_ in lost)
+    held_ids = frozenset(id_ for lost in lost_by_folder.values() for id_ in lost)
     others = decide_deletions(
-        listing.removed - listing.withheld - held,
-        lost=len(listing.lost - held),
-        known=listing.known - len(held),
+        listing.removed - listing.withheld - held_ids,
+        lost=len(listing.lost - held_ids),
+        known=listing.known - len(held_ids),
         window=window,
     )
     reason = (
-        f"the folder at {_describe_place(source, next(iter(kept)))} is not the same folder as at"
-        " the last listing (is a different disk mounted, or none?)"
+        f"the folder at {_describe_place(source, next(iter(lost_by_folder)))} is not the same"
+        " folder as at the last listing (is a different disk mounted, or none?)"
     )
-    return Deletions(others.removed, tuple(sorted({*held, *others.held})), reason)
+    return Deletions(others.removed, tuple(sorted({*held_ids, *others.held})), reason)
 
 
 def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing) -> bool:

@@ -37,8 +37,10 @@ def drop_old_generations(ctx: TenantContext) -> int:
     before = None if isinstance(now, ClockDoubt) else now - grace
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = find_wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
-    kept = {g.number for g in (wanted,) if g is not None}
-    old = [g for g in generations if g.number not in kept and _is_due_for_deletion(g, before)]
+    kept_numbers = {g.number for g in (wanted,) if g is not None}
+    old = [
+        g for g in generations if g.number not in kept_numbers and _is_due_for_deletion(g, before)
+    ]
     if old and not may_delete(ctx):
         return 0
     for generation in old:

@@ -65,10 +65,12 @@ class StoredQuestionVectors:
         """
         embedder_id = generation.embedder_id
         by_hash = {sha256_hex(text): text for text in texts}
-        kept = self._catalog.question_vectors.find(ref.id, embedder_id, by_hash.keys())
-        for key, packed in kept.items():
+        stored_vectors = self._catalog.question_vectors.find(ref.id, embedder_id, by_hash.keys())
+        for key, packed in stored_vectors.items():
             self._vectors[embedder_id, key] = np.frombuffer(packed, "<f4").astype(np.float32)
-        lacking = [EmbedItem(key, text) for key, text in by_hash.items() if key not in kept]
+        lacking = [
+            EmbedItem(key, text) for key, text in by_hash.items() if key not in stored_vectors
+        ]
         if lacking:
             self._embed(ref, tenant, generation, lacking)
         return len(lacking)

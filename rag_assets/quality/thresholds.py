@@ -223,7 +223,7 @@ def _measure_point(
     *,
     is_judged: bool,
 ) -> CurvePoint:
-    kept = [
+    hits_above = [
         [
             hit
             for hit in passages
@@ -233,18 +233,18 @@ def _measure_point(
     ]
     answered = [
         any(_is_relevant(question, hit) for hit in passages)
-        for question, passages in zip(questions, kept, strict=True)
+        for question, passages in zip(questions, hits_above, strict=True)
         if question.answerable
     ]
     rejected = [
         not passages
-        for question, passages in zip(questions, kept, strict=True)
+        for question, passages in zip(questions, hits_above, strict=True)
         if is_judged and not question.answerable
     ]
     return CurvePoint(
         threshold,
-        with_passages=_compute_share([bool(passages) for passages in kept]) or 0.0,
-        passages=sum(map(len, kept)) / len(kept),
+        with_passages=_compute_share([bool(passages) for passages in hits_above]) or 0.0,
+        passages=sum(map(len, hits_above)) / len(hits_above),
         answered=_compute_share(answered),
         rejected=_compute_share(rejected),
     )

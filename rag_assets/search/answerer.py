@@ -325,19 +325,19 @@ def build_supported_answer(
     written = completion.text.strip()
     # The agreed sentence for "no answer" does not count as a removed claim.
     declined = written in {"", NOT_ANSWERED}
-    kept = "" if declined else enforce_citations(written, hits, mark=mark)
+    supported_text = "" if declined else enforce_citations(written, hits, mark=mark)
     silent = declined or written.startswith(NOT_ANSWERED)
     reason: Reason = "not answered" if silent else "nothing supported"
     before = () if declined else verify_citations(written, hits)
-    after = verify_citations(kept, hits)
+    after = verify_citations(supported_text, hits)
     return AnswerResult(
-        answer=kept,
-        citations=tuple(map(build_citation, list_cited_hits(kept, hits))),
+        answer=supported_text,
+        citations=tuple(map(build_citation, list_cited_hits(supported_text, hits))),
         hits=tuple(hits),
         removed=0 if declined else _count_claims(before) - _count_claims(after),
         unsupported=tuple(
             UnsupportedClaim(_remove_citations(sentence.text), sentence.missing)
-            for sentence in (before if UNSUPPORTED_MARK in kept else ())
+            for sentence in (before if UNSUPPORTED_MARK in supported_text else ())
             if sentence.missing
         ),
         unchecked=tuple(
@@ -345,8 +345,8 @@ def build_supported_answer(
             for sentence in after
             if sentence.verdict == "unchecked"
         ),
-        needs_clarification=not kept,
-        reason=None if kept else reason,
+        needs_clarification=not supported_text,
+        reason=None if supported_text else reason,
         cut=completion.cut,
         input_tokens=completion.input_tokens,
         output_tokens=completion.output_tokens,

@@ -135,12 +135,12 @@ def enforce_citations(answer: str, hits: Sequence[CitablePassage], *, mark: bool
 def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     everything = _merge_evidence(tuple(evidence.values()))
     sentences = _check_sentences(answer, evidence)
-    kept = ("supported", "unchecked")
-    if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in sentences):
+    kept_verdicts = ("supported", "unchecked")
+    if not any(s.verdict in kept_verdicts or UNSUPPORTED_MARK in s.text for s in sentences):
         return ""
     parts = list(split_answer(answer))
     stays = [
-        sentence.verdict in kept
+        sentence.verdict in kept_verdicts
         or (
             UNSUPPORTED_MARK in sentence.text
             and everything.has_addresses(Addresses.parse(sentence.text))

@@ -117,16 +117,16 @@ def _choose_adjoining(
 
 def _drop_nested(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield candidates, except those that contain or lie within a higher-ranked candidate."""
-    held: set[tuple[str, str, int]] = set()
+    enclosing_blocks: set[tuple[str, str, int]] = set()
     kept: set[tuple[str, str, int]] = set()
     for candidate in candidates:
         version = candidate.document_id, candidate.index_key
         around = [(*version, ordinal) for ordinal in candidate.within]
         own = (*version, candidate.ordinal)
-        if own in held or not kept.isdisjoint(around):
+        if own in enclosing_blocks or not kept.isdisjoint(around):
             continue
         kept.add(own)
-        held.update(around)
+        enclosing_blocks.update(around)
         yield candidate
 
 

@@ -320,8 +320,8 @@ def _rewrite_marker(marker: re.Match[str], known: Container[int]) -> str:
     numbers = tuple(_iter_marker_numbers(marker))
     if not numbers:
         return marker[0]
-    kept = dict.fromkeys(str(number) for number in numbers if number in known)
-    return f"{marker['lead']}[{', '.join(kept)}]" if kept else ""
+    known_numbers = dict.fromkeys(str(number) for number in numbers if number in known)
+    return f"{marker['lead']}[{', '.join(known_numbers)}]" if known_numbers else ""
 
 
 def _blank_marker(marker: re.Match[str]) -> str:
@@ -452,19 +452,19 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
 
 def _attach_markers(answer: str, prose: str) -> Iterator[AnswerPart]:
     """Yield the blocks of an answer; lines with only markers are added to the block above them."""
-    held: AnswerPart | None = None
+    previous: AnswerPart | None = None
     open_ended = False
     for block in _iter_blocks(prose):
         blank = prose[block.start : block.end].isspace()
         marks = blank and not answer[block.start : block.end].isspace()
-        if held and open_ended and marks:
-            held = replace(held, end=block.end)
+        if previous and open_ended and marks:
+            previous = replace(previous, end=block.end)
             continue
-        if held:
-            yield held
-        held, open_ended = block, not blank and block.role != "head"
-    if held:
-        yield held
+        if previous:
+            yield previous
+        previous, open_ended = block, not blank and block.role != "head"
+    if previous:
+        yield previous
 
 
 def _iter_blocks(prose: str) -> Iterator[AnswerPart]:

@@ -82,10 +82,10 @@ class ParsedFile:
 
     def _read_cache(self) -> dict[str, Any]:
         try:
-            kept = json.loads(self._path.read_bytes())
+            cached = json.loads(self._path.read_bytes())
         except (OSError, ValueError):
             return {}
-        return kept if isinstance(kept, dict) and "values" in kept else {}
+        return cached if isinstance(cached, dict) and "values" in cached else {}
 
 
 _KEYS = ("tenants", "projects")

@@ -221,8 +221,10 @@ def _build_chat_model(
     if not isinstance(present, Mapping):
         return name
     # A gateway applies to any model; a context window belongs to one model.
-    kept = {k: v for k, v in present.items() if k != "context_window" or present["model"] == name}
-    return {**kept, "model": name}
+    present_fields = {
+        k: v for k, v in present.items() if k != "context_window" or present["model"] == name
+    }
+    return {**present_fields, "model": name}
 
 
 def _find_embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:

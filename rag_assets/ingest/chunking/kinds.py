@@ -104,8 +104,7 @@ class ChunkerKind:
     chunk_types: tuple[str, ...] = ()
 
     def cut(self, request: ChunkRequest, *, is_confined: bool = True) -> CutText:
-        """Cut a document with `read` if the process has limits (`is_confined`), else with
-        `split`."""
+        """Cut a document with `read` if the process `is_confined`, and with `split` otherwise."""
         if self.read is not None and is_confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)

@@ -424,13 +424,13 @@ def _find_lost_titles(page: ParsedPage) -> set[str]:
     for item in page.text_items:
         sizes[item.font_size or 0.0] += _count_visible(item.text)
     (common, _), *_ = sizes.most_common(1)
-    kept = _strip_blanks("".join(_format_block(block) for block in page.blocks or []))
+    kept_text = _strip_blanks("".join(_format_block(block) for block in page.blocks or []))
     return {
         text
         for item in above
         if not _get_angle(item)
         and (item.font_size or 0.0) >= _MIN_TITLE_SIZE * common
-        and (text := _strip_blanks(item.text)) not in kept
+        and (text := _strip_blanks(item.text)) not in kept_text
     }
 
 

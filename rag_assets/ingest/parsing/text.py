@@ -151,14 +151,14 @@ def leave_out_front_matter(text: str, blocks: Sequence[Block]) -> ParsedText:
     )
     if not visible.strip():
         raise DocumentEmpty("the document contains only comments or embedded files")
-    kept: list[Block] = []
+    kept_blocks: list[Block] = []
     removed = 0
     for block in blocks:
         if block.kind == "front_matter":
             removed += sum(map(len, _NOT_LINE_ENDS.findall(text, block.start, block.end)))
         else:
-            kept.append(replace(block, start=block.start - removed, end=block.end - removed))
-    return ParsedText(visible, tuple(kept), title=find_first_title(kept), gaps=gaps)
+            kept_blocks.append(replace(block, start=block.start - removed, end=block.end - removed))
+    return ParsedText(visible, tuple(kept_blocks), title=find_first_title(kept_blocks), gaps=gaps)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

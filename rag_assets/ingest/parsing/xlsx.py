@@ -297,13 +297,13 @@ def _read_rows(
         not layout.is_hidden_column(column) and any(cells)
         for column, cells in enumerate(zip(*shown, strict=True), first_column + 1)
     ]
-    kept: dict[int, list[str]] = {}
+    kept_rows: dict[int, list[str]] = {}
     for number, row in enumerate(rows, first_row + 1):
         if number in layout.hidden_rows:
-            kept[number] = []
+            kept_rows[number] = []
         elif any(cells := row if all(used) else list(compress(row, used))):
-            kept[number] = cells
-    return kept
+            kept_rows[number] = cells
+    return kept_rows
 
 
 @dataclass(slots=True)
@@ -559,6 +559,6 @@ def _format_digits(value: float, chosen: _NumberFormat) -> str:
     integer = integer.lstrip("0").zfill(chosen.digits)
     if chosen.is_grouped:
         integer = _THOUSANDS.sub(",", integer)
-    kept = decimals[chosen.decimals :].rstrip("0")
-    decimals = decimals[: chosen.decimals] + kept
+    optional_decimals = decimals[chosen.decimals :].rstrip("0")
+    decimals = decimals[: chosen.decimals] + optional_decimals
     return f"{integer}.{decimals}" if decimals else integer

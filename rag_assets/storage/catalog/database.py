@@ -171,9 +171,9 @@ class Database:
         """Open a psycopg cursor, without SQLAlchemy; each statement is a separate transaction."""
         try:
             with self._each_alone.connect() as connection:
-                held = connection.connection.driver_connection
+                driver_connection = connection.connection.driver_connection
                 try:
-                    with cast("psycopg.Connection[Any]", held).cursor() as cursor:
+                    with cast("psycopg.Connection[Any]", driver_connection).cursor() as cursor:
                         yield cursor
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     connection.invalidate()

@@ -157,13 +157,13 @@ class TenantLock(CatalogQueries):
 
 def is_locked(tenant_id: str) -> sa.ColumnElement[bool]:
     """Return the SQL condition that any connection holds a tenant's lock."""
-    held = sa.text(
+    lock_condition = sa.text(
         "SELECT true AS held FROM pg_locks WHERE locktype = 'advisory' AND granted"
         " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
     rows = (
-        held.bindparams(lock_key=compute_lock_key(tenant_id))
+        lock_condition.bindparams(lock_key=compute_lock_key(tenant_id))
         .columns(sa.column("held"))
         .subquery("held")
     )

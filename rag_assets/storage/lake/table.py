@@ -236,8 +236,8 @@ class KeyedTable:
         """Return the wanted keys that exist, each with the name of a file that contains it."""
         with self._lock:
             other_files = self._keep_keys(table)
-            kept = pl.concat([_NOTHING.rename({"key": self.kind.key}), *self._keys.values()])
-        parts = [filter_rows(kept.lazy(), self.kind.key, wanted).collect()]
+            cached_keys = pl.concat([_NOTHING.rename({"key": self.kind.key}), *self._keys.values()])
+        parts = [filter_rows(cached_keys.lazy(), self.kind.key, wanted).collect()]
         if other_files:
             scanned = self.scan(table, other_files, FILE)
             rows = filter_rows(scanned, self.kind.key, wanted).select(self.kind.key, FILE)

@@ -97,8 +97,8 @@ class PanelSessionTable(CatalogQueries):
             code = connection.execute(used_up.returning(panel_codes)).first()
             if code is None:
                 return False
-            kept = (columns.tenant, columns.name, columns.principals, columns.token_id)
-            values = {column.name: getattr(code, column.name) for column in kept}
+            session_columns = (columns.tenant, columns.name, columns.principals, columns.token_id)
+            values = {column.name: getattr(code, column.name) for column in session_columns}
             _insert_session(connection, session_sha256, values, code.token_expires_at)
         return True
 

@@ -74,13 +74,13 @@ class BuildProgressQuery(CatalogQueries):
         The result has the number of indexed documents at the end of each of several equally long
         time spans, and the times at which the first and the last document were indexed.
         """
-        held = document_index.c
+        indexed = document_index.c
         of_build = (
-            held.tenant == tenant_id,
-            held.generation == number,
-            held.indexed_key.is_not(None),
+            indexed.tenant == tenant_id,
+            indexed.generation == number,
+            indexed.indexed_key.is_not(None),
         )
-        bounds = sa.select(sa.func.min(held.indexed_at), sa.func.max(held.indexed_at)).where(
+        bounds = sa.select(sa.func.min(indexed.indexed_at), sa.func.max(indexed.indexed_at)).where(
             *of_build
         )
         with self._database.begin() as connection:
@@ -88,7 +88,7 @@ class BuildProgressQuery(CatalogQueries):
             if first is None:
                 return (), None, None
             span = max((last - first).total_seconds(), 1.0) / _TIME_SPANS
-            passed = sa.func.extract("epoch", held.indexed_at - first)
+            passed = sa.func.extract("epoch", indexed.indexed_at - first)
             which = sa.func.least(sa.func.floor(passed / span), _TIME_SPANS - 1)
             query = sa.select(which, sa.func.count()).where(*of_build).group_by(which)
             count_by_span = {int(number): count for number, count in connection.execute(query)}
@@ -96,24 +96,24 @@ class BuildProgressQuery(CatalogQueries):
         return tuple(counts), first, last
 
     def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
-        held, listed = document_index.c, documents.c
+        indexed, listed = document_index.c, documents.c
         readable = sa.and_(
             listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*")
         )
-        done = sa.and_(readable, held.indexed_key.is_not(None))
+        done = sa.and_(readable, indexed.indexed_key.is_not(None))
         behind = sa.or_(
-            held.document_key.is_distinct_from(listed.document_key),
-            held.config_key.is_distinct_from(sa.literal(config_key)),
+            indexed.document_key.is_distinct_from(listed.document_key),
+            indexed.config_key.is_distinct_from(sa.literal(config_key)),
         )
         pending = sa.func.count().filter(readable, is_pending(sa.literal(config_key or "")))
         totals = (
             sa.select(
                 sa.func.count().filter(done),
-                sa.func.coalesce(sa.func.sum(held.chunk_count).filter(done), 0),
+                sa.func.coalesce(sa.func.sum(indexed.chunk_count).filter(done), 0),
                 sa.func.count().filter(readable),
                 sa.func.count().filter(readable, behind),
                 pending,
-                sa.func.max(held.indexed_at).filter(done),
+                sa.func.max(indexed.indexed_at).filter(done),
             )
             .select_from(join_versions(number))
             .where(listed.tenant == tenant_id)
@@ -123,12 +123,12 @@ class BuildProgressQuery(CatalogQueries):
             count, first = 0, None
             if last is not None:
                 recent = (
-                    sa.select(sa.func.count(), sa.func.min(held.indexed_at))
+                    sa.select(sa.func.count(), sa.func.min(indexed.indexed_at))
                     .join(documents, is_same_document())
                     .where(
-                        held.tenant == tenant_id,
-                        held.generation == number,
-                        held.indexed_at >= last - _RECENT_PERIOD,
+                        indexed.tenant == tenant_id,
+                        indexed.generation == number,
+                        indexed.indexed_at >= last - _RECENT_PERIOD,
                     )
                 )
                 count, first = connection.execute(recent).one()
@@ -195,11 +195,11 @@ class WorkQuery(CatalogQueries):
                 that are kept up to date.
         """
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
-        held = document_index.c
+        indexed = document_index.c
         dirty = (
-            sa.select(held.tenant, sa.func.count())
-            .where(matches_any(held.tenant, ids), held.dirty)
-            .group_by(held.tenant)
+            sa.select(indexed.tenant, sa.func.count())
+            .where(matches_any(indexed.tenant, ids), indexed.dirty)
+            .group_by(indexed.tenant)
         )
         with self._database.begin() as connection:
             listed: dict[str, list[sa.Row[Any]]] = {id_: [] for id_ in ids}

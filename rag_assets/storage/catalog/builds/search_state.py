@@ -223,14 +223,14 @@ def _select_search_state(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
 
 
 def _select_readable_versions() -> sa.Select[Any]:
-    held = document_index.c
+    indexed = document_index.c
     return (
-        sa.select(held.document_id, held.indexed_key, held.chunk_count)
+        sa.select(indexed.document_id, indexed.indexed_key, indexed.chunk_count)
         .where(
-            held.tenant == sa.bindparam("tenant", type_=sa.Text),
-            held.generation == sa.bindparam("generation", type_=sa.Integer),
-            held.indexed_key.is_not(None),
-            held.chunk_count > 0,
+            indexed.tenant == sa.bindparam("tenant", type_=sa.Text),
+            indexed.generation == sa.bindparam("generation", type_=sa.Integer),
+            indexed.indexed_key.is_not(None),
+            indexed.chunk_count > 0,
         )
         .limit(sa.bindparam("limit", type_=sa.Integer))
     )

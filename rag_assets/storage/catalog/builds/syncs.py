@@ -303,18 +303,20 @@ def read_window(
     is_holding = sa.select(syncs.c.held_deletions).where(
         syncs.c.tenant == ref.id, syncs.c.source == source
     )
-    held = connection.execute(
+    held_event = connection.execute(
         sa.select(events.c.id, events.c.payload)
         .where(_is_event(ref, source, _HELD))
         .order_by(events.c.id.desc())
         .limit(1)
     ).first()
     # Otherwise a held deletion would be allowed as soon as the earlier losses leave the window.
-    if held and (
+    if held_event and (
         connection.scalar(is_holding)
-        or _is_refused_manifest(connection, ref, held.id, held.payload)
+        or _is_refused_manifest(connection, ref, held_event.id, held_event.payload)
     ):
-        since = min(since, datetime.fromisoformat(held.payload.get("since", since.isoformat())))
+        since = min(
+            since, datetime.fromisoformat(held_event.payload.get("since", since.isoformat()))
+        )
     in_window = _is_event(ref, source, _LEFT) & (events.c.at > since)
     is_confirmed = events.c.payload["confirmed"].as_boolean()
     consent = (

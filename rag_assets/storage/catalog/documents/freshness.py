@@ -314,8 +314,10 @@ def _count_left_out(
 ) -> sa.ColumnElement[Any]:
     """Return the SQL count of records that are stored, but left out of listings."""
     if readers is None:
-        kept = sa.select(sa.func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
-        return kept.scalar_subquery()
+        left_out_records = sa.select(sa.func.count()).where(
+            source_records.c.tenant == tenant_id, ~is_found()
+        )
+        return left_out_records.scalar_subquery()
     # All of these are attached to pages, because only comments and files are kept like this.
     rows = select_placed_records(tenant_id, sa.literal(NOBODY)).where(~is_found())
     placed = add_excluded_scopes(rows, out)

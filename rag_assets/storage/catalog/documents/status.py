@@ -109,10 +109,12 @@ def is_of_generation(
     document_ids: Sequence[str] | None = None,
 ) -> sa.ColumnElement[bool]:
     """Return the SQL condition for rows of one generation: all, or only of the named documents."""
-    held = document_index.c
-    rows = sa.and_(held.tenant == tenant_id, held.generation == generation)
+    indexed = document_index.c
+    rows = sa.and_(indexed.tenant == tenant_id, indexed.generation == generation)
     return (
-        rows if document_ids is None else sa.and_(rows, matches_any(held.document_id, document_ids))
+        rows
+        if document_ids is None
+        else sa.and_(rows, matches_any(indexed.document_id, document_ids))
     )
 
 
@@ -149,10 +151,10 @@ def is_excluded_from_builds() -> sa.ColumnElement[bool]:
 
 def is_behind(config_key: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's indexed version is missing or outdated."""
-    held = document_index.c
+    indexed = document_index.c
     return sa.or_(
-        held.document_key.is_distinct_from(documents.c.document_key),
-        held.config_key.is_distinct_from(config_key),
+        indexed.document_key.is_distinct_from(documents.c.document_key),
+        indexed.config_key.is_distinct_from(config_key),
     )
 
 
@@ -196,11 +198,11 @@ def is_pending(
 def _is_pending_in_superseded_build(
     config_key: str | sa.ColumnElement[str],
 ) -> sa.ColumnElement[bool]:
-    held, listed = document_index.c, documents.c
+    indexed, listed = document_index.c, documents.c
     waits = sa.and_(
-        held.failed_document_key == listed.document_key,
-        _failed_config_key(held) == config_key,
-        sa.or_(held.retry_at.is_(None), held.retry_at > sa.func.now()),
+        indexed.failed_document_key == listed.document_key,
+        _failed_config_key(indexed) == config_key,
+        sa.or_(indexed.retry_at.is_(None), indexed.retry_at > sa.func.now()),
     )
     unreadable = sa.and_(
         listed.failed_document_key == listed.document_key, listed.failed_config_key == "*"

@@ -163,9 +163,9 @@ class DocumentTable(CatalogQueries):
 
         Rows that a build or a hold still needs are kept.
         """
-        held = sa.exists().where(matches_document(document_index.c, documents.c))
+        in_build = sa.exists().where(matches_document(document_index.c, documents.c))
         is_old = (documents.c.status == "DELETED", documents.c.updated_at < before)
-        return self._database.delete(ref, documents, *is_old, ~held, ~is_held())
+        return self._database.delete(ref, documents, *is_old, ~in_build, ~is_held())
 
 
 def must_be_read_again() -> sa.ColumnElement[bool]:

@@ -112,13 +112,13 @@ def select_expected_entries() -> sa.Select[Any]:
 
     Its parameter "tenants" names the tenants.
     """
-    held, build = document_index.c, generations.c
-    of_build = sa.and_(held.tenant == build.tenant, held.generation == build.generation)
+    indexed, build = document_index.c, generations.c
+    of_build = sa.and_(indexed.tenant == build.tenant, indexed.generation == build.generation)
     totals = (
         sa.select(
-            sa.func.coalesce(sa.func.sum(held.chunk_count), 0).label("entries"),
+            sa.func.coalesce(sa.func.sum(indexed.chunk_count), 0).label("entries"),
             sa.func.coalesce(
-                sa.func.bool_and(~sa.or_(held.dirty, is_excluded_from_builds())), True
+                sa.func.bool_and(~sa.or_(indexed.dirty, is_excluded_from_builds())), True
             ).label("is_settled"),
         )
         .join(documents, is_same_document())
@@ -126,9 +126,9 @@ def select_expected_entries() -> sa.Select[Any]:
         .lateral("totals")
     )
     last = (
-        sa.select(held.indexed_key, held.chunk_count)
-        .where(of_build, held.indexed_key.is_not(None))
-        .order_by(held.indexed_at.desc(), held.document_id)
+        sa.select(indexed.indexed_key, indexed.chunk_count)
+        .where(of_build, indexed.indexed_key.is_not(None))
+        .order_by(indexed.indexed_at.desc(), indexed.document_id)
         .limit(_RECENT_VERSIONS)
         .correlate(generations)
         .subquery()
@@ -492,15 +492,15 @@ class IndexTable(CatalogQueries):
 
     def stream_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that should be in the generation's index."""
-        held = document_index.c
+        indexed = document_index.c
         query = select_returnable(
             tenant_id,
             generation,
-            *(held.document_id, held.indexed_key, held.chunk_count),
+            *(indexed.document_id, indexed.indexed_key, indexed.chunk_count),
             sa.case(
                 (~sa.or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)
             ),
-        ).order_by(held.document_id)
+        ).order_by(indexed.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH_DOCUMENTS).execute(query):
                 yield HeldVersion(*row)

@@ -120,12 +120,14 @@ def begin_erasure(
         whole: documents to erase completely. former: documents that stay, and whose indexed former
         version is erased.
     """
-    held = document_index.c
+    indexed = document_index.c
     keys = sa.select(
-        sa.func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
-        sa.func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
-        sa.func.coalesce(sa.func.sum(held.chunk_count), 0),
-    ).where(is_of_documents(held, ref.id, [*whole, *former]))
+        sa.func.array_agg(indexed.parse_key.distinct()).filter(indexed.parse_key.is_not(None)),
+        sa.func.array_agg(indexed.chunk_set_key.distinct()).filter(
+            indexed.chunk_set_key.is_not(None)
+        ),
+        sa.func.coalesce(sa.func.sum(indexed.chunk_count), 0),
+    ).where(is_of_documents(indexed, ref.id, [*whole, *former]))
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = len(delete_records(connection, ref, whole))
@@ -247,7 +249,7 @@ class ErasureTable(CatalogQueries):
         self,
         ref: TenantRef,
         cutoffs: Cutoffs,
-        held: Collection[str],
+        held_sources: Collection[str],
         *,
         rule: str,
         by: str,
@@ -265,9 +267,9 @@ class ErasureTable(CatalogQueries):
             due = [
                 document
                 for document in find_due_documents(connection, ref.id, cutoffs)
-                if document.source not in held
+                if document.source not in held_sources
             ]
-            staged = delete_staged(connection, ref, cutoffs, held)
+            staged = delete_staged(connection, ref, cutoffs, held_sources)
             if not due and not staged:
                 return None
             whole = [document.document_id for document in due if not document.former]

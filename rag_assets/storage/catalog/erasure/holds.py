@@ -117,9 +117,9 @@ class HoldTable(CatalogQueries):
             if not connection.execute(sa.delete(holds).where(*the_hold)).rowcount:
                 return False
             _record_change(connection, ref, "hold_lifted", scope)
-            for kept in (held_texts, held_records, held_uploads):
-                covered = sa.exists().where(matches_document(documents.c, kept.c), is_held())
-                connection.execute(sa.delete(kept).where(kept.c.tenant == ref.id, ~covered))
+            for table in (held_texts, held_records, held_uploads):
+                covered = sa.exists().where(matches_document(documents.c, table.c), is_held())
+                connection.execute(sa.delete(table).where(table.c.tenant == ref.id, ~covered))
             _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
         return True
 
@@ -208,8 +208,8 @@ def _require_known(connection: sa.Connection, ref: TenantRef, scope: HoldScope) 
 def _record_change(
     connection: sa.Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
 ) -> None:
-    held = () if scope.document_id is None else (scope.document_id,)
-    about = (scope.source or "", *compute_document_hashes(connection, held))
+    document_ids = () if scope.document_id is None else (scope.document_id,)
+    about = (scope.source or "", *compute_document_hashes(connection, document_ids))
     record_change(connection, ref, kind, "", about)
 
 

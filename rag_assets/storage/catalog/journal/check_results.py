@@ -188,14 +188,14 @@ class CheckResultTable(CatalogQueries):
             )
             .group_by(documents.c.tenant)
         )
-        held = (
+        query_held = (
             sa.select(syncs.c.tenant, sa.func.sum(syncs.c.held_deletions))
             .where(syncs.c.held_deletions > 0)
             .group_by(syncs.c.tenant)
         )
         with self._database.begin() as connection:
             since: dict[str, datetime] = dict(connection.execute(behind).all())
-            counts = {tenant: int(count) for tenant, count in connection.execute(held)}
+            counts = {tenant: int(count) for tenant, count in connection.execute(query_held)}
         return {
             tenant: CatalogLag(since.get(tenant), counts.get(tenant, 0))
             for tenant in since.keys() | counts.keys()

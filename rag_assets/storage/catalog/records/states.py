@@ -220,14 +220,14 @@ def select_placed_records(tenant_id: str, scope: sa.ColumnElement[str]) -> sa.Se
 
 def select_answering_versions(tenant_id: str) -> sa.FromClause:
     """Return the query for documents with a version in the serving build, and its chunk count."""
-    held = document_index.c
+    indexed = document_index.c
     return (
-        sa.select(held.document_id, held.chunk_count)
+        sa.select(indexed.document_id, indexed.chunk_count)
         .join(
             serving,
-            sa.and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
+            sa.and_(serving.c.tenant == indexed.tenant, serving.c.generation == indexed.generation),
         )
-        .where(held.tenant == tenant_id, held.indexed_key.is_not(None))
+        .where(indexed.tenant == tenant_id, indexed.indexed_key.is_not(None))
         .subquery("answering")
     )
 

@@ -156,8 +156,8 @@ class Overview(CatalogQueries):
             .order_by(tenants.c.id)
         )
         return [
-            TenantSummary(id_, state, counted or {}, int(held), *rest)
-            for id_, state, counted, held, *rest in self._database.fetch_rows(query)
+            TenantSummary(id_, state, counted or {}, int(entry_count), *rest)
+            for id_, state, counted, entry_count, *rest in self._database.fetch_rows(query)
         ]
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:

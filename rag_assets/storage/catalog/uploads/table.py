@@ -328,14 +328,14 @@ class TenantUploads:
 
     def former(self, source: str, path: str, content_sha256: str) -> int | None:
         """Return the tenant's incarnation if this content is still kept for runs, else None."""
-        kept = record_files.c
+        former_files = record_files.c
         query = (
             sa.select(tenants.c.incarnation)
-            .join(record_files, kept.tenant == tenants.c.id)
+            .join(record_files, former_files.tenant == tenants.c.id)
             .where(
-                kept.tenant == self.tenant_id,
-                kept.document_id == compute_document_id(source, path),
-                kept.content_sha256 == content_sha256,
+                former_files.tenant == self.tenant_id,
+                former_files.document_id == compute_document_id(source, path),
+                former_files.content_sha256 == content_sha256,
             )
         )
         incarnation: int | None = self.database.fetch_value(query)
@@ -370,8 +370,8 @@ class BlobNeeds(CatalogQueries):
         """
         with self._database.begin_exclusive(ref) as connection:
             needed = _select_needed_blobs(ref.id, hashes).subquery()
-            kept = set(connection.scalars(sa.select(needed.c.content_sha256)))
-            yield sorted(set(hashes) - kept)
+            needed_hashes = set(connection.scalars(sa.select(needed.c.content_sha256)))
+            yield sorted(set(hashes) - needed_hashes)
 
 
 def _select_needed_blobs(
@@ -450,7 +450,7 @@ class UploadStates(CatalogQueries):
 
 
 def _select_states(tenant_id: str) -> sa.Select[Any]:
-    state, held = documents.c, document_index.c
+    state, indexed = documents.c, document_index.c
     return (
         sa.select(
             uploads,
@@ -459,19 +459,19 @@ def _select_states(tenant_id: str) -> sa.Select[Any]:
             state.error_kind,
             state.retry_at,
             state.dropped_count,
-            held.indexed_key,
-            held.chunk_count,
-            held.token_count,
-            held.chunk_set_key,
+            indexed.indexed_key,
+            indexed.chunk_count,
+            indexed.token_count,
+            indexed.chunk_set_key,
         )
         .outerjoin(documents, matches_document(state, uploads.c))
         .outerjoin(serving, serving.c.tenant == uploads.c.tenant)
         .outerjoin(
             document_index,
             sa.and_(
-                held.tenant == uploads.c.tenant,
-                held.generation == serving.c.generation,
-                held.document_id == uploads.c.document_id,
+                indexed.tenant == uploads.c.tenant,
+                indexed.generation == serving.c.generation,
+                indexed.document_id == uploads.c.document_id,
             ),
         )
         .where(uploads.c.tenant == tenant_id)

@@ -254,10 +254,10 @@ class ElasticsearchIndexes:
         then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
         """
         while time.monotonic() < deadline:
-            kept = {
+            history = {
                 shard: _get_history_start(stats) for shard, stats in self._iter_shards(index_name)
             }
-            if all(kept.get(shard, last + 1) > last for shard, last in written.items()):
+            if all(history.get(shard, last + 1) > last for shard, last in written.items()):
                 return
             time.sleep(_POLL_SECONDS)
 

@@ -323,9 +323,9 @@ def build_words_search(
         if word in weights
     ]
     for word, parts in words.title_words.items():
-        held = [weights[part].weight for part in parts if part in weights]
-        if held:
-            weight = TITLE_WEIGHT * max(held)
+        part_weights = [weights[part].weight for part in parts if part in weights]
+        if part_weights:
+            weight = TITLE_WEIGHT * max(part_weights)
             clauses.append(_match_best(_build_interval(field, word, weight) for field in _TITLES))
     clauses += [
         _match_best(_build_interval(_TERMS, one, pair.weight, gap=pair.gap) for one in pair.phrases)

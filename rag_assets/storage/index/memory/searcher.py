@@ -321,18 +321,18 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
 
     scores = {}
     for row in rows:
-        held = {
+        matched_words = {
             word: max([terms[row.id][form] for form in phrase_text.forms], default=0)
             for word, phrase_text in weighed.items()
         }
-        held |= {
-            word: max(held[word], times(row, word))
+        matched_words |= {
+            word: max(matched_words[word], times(row, word))
             for word, phrase_text in weighed.items()
             if phrase_text.is_written
         }
         score = sum(
             words.terms.get(word, 1) * weighed[word].weight * _saturate(count)
-            for word, count in held.items()
+            for word, count in matched_words.items()
         )
         score += sum(
             TITLE_WEIGHT
@@ -351,7 +351,7 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
             for pair in pairs
         )
         if score > 0:
-            matched = sum(1 for word in words.terms if held.get(word))
+            matched = sum(1 for word in words.terms if matched_words.get(word))
             scores[row.id] = score * row.fields["length_weight"], matched
     return scores
 

@@ -99,8 +99,8 @@ class MemoryIndexes:
 
     def bytes_per_entry(self, index_name: str) -> float | None:
         rows = list(self._memory.rows(index_name))
-        held = sum(row.vector.nbytes + len(repr(row.fields)) for row in rows)
-        return held / len(rows) if rows else None
+        total_bytes = sum(row.vector.nbytes + len(repr(row.fields)) for row in rows)
+        return total_bytes / len(rows) if rows else None
 
     def drop(self, index_name: str) -> None:
         with self._memory.lock:

@@ -105,12 +105,12 @@ class Conditions:
         """Return the SQL condition that a metadata key has one of these values."""
         name = self._add_value(key)
         values_parameter = self._add_value([value for value in values if value is not None])
-        held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(
+        has_value = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(
             name, values_parameter
         )
         if None not in values:
-            return held
-        return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(held, name)
+            return has_value
+        return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(has_value, name)
 
     def _match_values(self, column: str, values: Sequence[str]) -> sql.Composed:
         # Null equals none of the values, so a row with null is neither included nor excluded.
