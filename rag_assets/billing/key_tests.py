@@ -95,7 +95,7 @@ class KeyTests:
         """Return the embedder in the initial configuration of projects."""
         initial_config = TenantsFile(
             self._settings.tenants_file, cache=self._settings.local / "cache"
-        ).beginning_of_projects()
+        ).load_initial_project_config()
         for profile in list_project_profiles():
             return Tenant.from_config(build_example_config(initial_config, profile)).embedder
         return EmbedderConfig(provider=AUTO)

@@ -120,7 +120,7 @@ def _iter_chunk_sets(
         yield from (_build_chunk_set_row(text.chunk()) for text in texts)
         return
     batches = batched(
-        texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), most=_TASK_CHARACTERS
+        texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), max_weight=_TASK_CHARACTERS
     )
     with ctx.worker_pool() as pool:
         left: list[UnchunkedText] = []

@@ -256,7 +256,7 @@ def compare_vectors(
     """Find entries with changed fields, or with a vector that differs from the lake's.
 
     Args:
-        held: the indexed_key of each document.
+        indexed_keys: the indexed_key of each document.
         lake: the vectors in the lake, by text_sha256. Entries of other texts are ignored. Invalid
             vectors in the lake are ignored too; another check finds them.
         live: entries of a scan; entries of other versions are ignored.

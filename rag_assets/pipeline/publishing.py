@@ -192,7 +192,7 @@ def _publish_versions(
             due,
             _BATCH_DOCUMENTS,
             weight=lambda version: version.chunk_count,
-            most=_BATCH_CHUNKS,
+            max_weight=_BATCH_CHUNKS,
         )
     )
     for batch, entries in prefetch_items(batches):

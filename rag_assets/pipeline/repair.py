@@ -268,7 +268,7 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
             needed,
             _DOCUMENTS_AT_ONCE,
             weight=lambda version: version.chunk_count,
-            most=_CHUNKS_AT_ONCE,
+            max_weight=_CHUNKS_AT_ONCE,
         ):
             versions += len(batch)
             lost = _merge_losses(lost, _find_losses(readable, generation, batch))

@@ -261,13 +261,18 @@ class Projects:
                 project.project,
             ):
                 raise build_configured_by_operator_error(config["id"])
-        initial_config = self._file.beginning_of_projects()
+        initial_config = self._file.load_initial_project_config()
         former = self._catalog.projects.find(project)
         usable: list[dict[str, Any]] = []
 
         def compose(tenant_id: str, present: Mapping[str, Any] | None) -> dict[str, Any]:
             config = build_project_config(
-                project, tenant_id, settings, beginning=initial_config, present=present, reset=reset
+                project,
+                tenant_id,
+                settings,
+                initial_config=initial_config,
+                present=present,
+                reset=reset,
             )
             if {**config, "id": ""} not in usable:
                 _require_usable(config, former)

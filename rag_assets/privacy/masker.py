@@ -141,7 +141,7 @@ class Masker:
         with self._lock:
             unknown = [text for text in dict.fromkeys(texts) if text not in self._cache]
         plain = [text for text in unknown if not might_hold_credential(text)]
-        for batch in batched(plain, None, weight=len, most=_BATCH_CHARACTERS):
+        for batch in batched(plain, None, weight=len, max_weight=_BATCH_CHARACTERS):
             if not self._scanner.scan(_SEPARATOR.join(batch)):
                 for text in batch:
                     self._store(text, text)

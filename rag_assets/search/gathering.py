@@ -151,11 +151,11 @@ def group_items(
     document_of: Callable[[_T], str],
     are_joined: Callable[[_T, _T], bool],
     *,
-    most: int,
+    max_groups: int,
 ) -> list[list[_T]]:
     """Return groups of joined items of one document, ordered by each group's first item.
 
-    After `most` groups, each further item becomes its own group.
+    After `max_groups` groups, each further item becomes its own group.
     """
     groups: dict[int, list[_T]] = {}
     of_document: defaultdict[str, list[int]] = defaultdict(list)
@@ -163,7 +163,7 @@ def group_items(
         near = of_document[document_of(item)]
         beside = [
             at
-            for at in (near if len(groups) <= most else ())
+            for at in (near if len(groups) <= max_groups else ())
             if any(are_joined(item, other) for other in groups[at])
         ]
         home = next((at for at in beside if len(groups[at]) < MAX_PARTS), None)

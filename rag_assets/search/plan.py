@@ -266,7 +266,7 @@ class BuildSearches:
         if generation is None:
             # A custom policy narrows the scopes, so it needs all of them.
             scope_limit = MANY_SCOPES if type(self._services.policy) is FlatScopes else None
-            return await reader.search_state(tenant_id, principals, most=scope_limit)
+            return await reader.search_state(tenant_id, principals, max_scopes=scope_limit)
         return await reader.state_of_build(tenant_id, principals, generation)
 
     async def list_pages(
@@ -277,7 +277,7 @@ class BuildSearches:
         if not named:
             return named
         reader = self._services.reader
-        pages = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
+        pages = await reader.pages_within(ref.id, named, principals, max_pages=MAX_PAGES)
         if len(pages) > MAX_PAGES:
             raise InvalidRequest(
                 f"filters.within: more than {MAX_PAGES:,} pages, including subpages",

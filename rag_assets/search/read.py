@@ -185,7 +185,7 @@ def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
     order, depth = progress.order, progress.search.depth
     if not merges_copies(progress.search.tenant):
         return order[:depth]
-    groups = group_items(order, get_document_id, are_neighbours, most=depth)
+    groups = group_items(order, get_document_id, are_neighbours, max_groups=depth)
     scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
     first = spread_documents(groups, lambda group: get_document_id(group[0]), scores)[:depth]
     wanted = {distinct.id for group in first for distinct in group}
@@ -368,7 +368,7 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     """
     search, passages = progress.search, progress.passages
     if not merges_copies(search.tenant):
-        groups = group_items(passages, get_document_id, are_overlapping, most=search.limit)
+        groups = group_items(passages, get_document_id, are_overlapping, max_groups=search.limit)
         return [*map(merge_passages, groups)], False
     if not passages:
         return [], False
@@ -382,7 +382,10 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
     shown = merge_near_copies(passages, ranks)
     merged = [
-        *map(merge_passages, group_items(shown, get_document_id, are_adjoining, most=search.limit))
+        *map(
+            merge_passages,
+            group_items(shown, get_document_id, are_adjoining, max_groups=search.limit),
+        )
     ]
     ordered = [by_id[passage.id] for passage in merged]
     hits = spread_documents(merged, get_document_id, ordered)

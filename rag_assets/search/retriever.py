@@ -179,7 +179,7 @@ class AsyncRetriever:
             return not answer.hits
         reader, principals = self._services.reader, self.policy.principals(caller)
         try:
-            tenant = await reader.search_state(ref.id, principals, most=0)
+            tenant = await reader.search_state(ref.id, principals, max_scopes=0)
         except UnknownTenant:
             return False
         if tenant.ref != ref or tenant.state != "ACTIVE":

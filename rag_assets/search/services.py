@@ -118,9 +118,9 @@ class EntryCache:
     the index.
     """
 
-    def __init__(self, searcher: EntrySearcher, most: int = _MAX_ENTRIES) -> None:
+    def __init__(self, searcher: EntrySearcher, max_entries: int = _MAX_ENTRIES) -> None:
         self._searcher = searcher
-        self._most = most
+        self._most = max_entries
         self._builds: OrderedDict[_Build, _CachedBuild] = OrderedDict()
 
     async def find_at(

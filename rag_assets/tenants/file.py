@@ -31,7 +31,7 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
-from rag_assets.tenants.projects import list_project_profiles, require_beginning
+from rag_assets.tenants.projects import list_project_profiles, require_initial_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class TenantsFile:
         A missing file lists no tenant; see `is_blank`.
         """
         document = self._read_values()
-        require_beginning(_get_project_defaults(document), list_project_profiles())
+        require_initial_config(_get_project_defaults(document), list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
         projects: dict[tuple[str, str | None, str | None], str] = {}
         for number, entry in enumerate(document["tenants"], start=1):
@@ -155,7 +155,7 @@ class TenantsFile:
             tenants[tenant.id] = config
         return tenants
 
-    def beginning_of_projects(self) -> dict[str, Any]:
+    def load_initial_project_config(self) -> dict[str, Any]:
         """Return the initial configuration of projects made over the API, with absolute paths."""
         return self.make_paths_absolute(_get_project_defaults(self._read_values()))
 

@@ -116,7 +116,7 @@ def build_project_config(
     tenant_id: str,
     settings: ProjectSettings,
     *,
-    beginning: Mapping[str, Any],
+    initial_config: Mapping[str, Any],
     present: Mapping[str, Any] | None = None,
     reset: bool = False,
 ) -> dict[str, Any]:
@@ -131,27 +131,29 @@ def build_project_config(
         InvalidRequest: the settings conflict with the operator's configuration.
     """
     is_new = present is None or reset
-    config = dict(beginning if is_new else present or {})
+    config = dict(initial_config if is_new else present or {})
     config |= {"id": tenant_id, "profile": project.profile}
     config |= {"organization": project.organization, "project": project.project}
     set_fields = settings.model_fields_set
     if reset and present is not None:
-        _keep_project_values(config, beginning, present)
+        _keep_project_values(config, initial_config, present)
     if "name" in set_fields:
         _set_field(config, "name", settings.name)
     if "chat_model" in set_fields:
-        _set_field(config, "chat_model", _build_chat_model(config, beginning, settings.chat_model))
+        _set_field(
+            config, "chat_model", _build_chat_model(config, initial_config, settings.chat_model)
+        )
     if "provider" in set_fields:
         _set_field(config, "embedder", _find_embedder(config, settings.provider))
     for name in ("min_score", "threshold_from"):
         if name in set_fields:
-            value, of_all = getattr(settings, name), beginning.get("retrieval") or {}
+            value, of_all = getattr(settings, name), initial_config.get("retrieval") or {}
             retrieval = dict(config.get("retrieval") or {})
             _set_field(retrieval, name, of_all.get(name) if value is None else value)
             _set_field(config, "retrieval", retrieval or None)
     if "caps" in set_fields:
         caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
-        _set_field(config, "caps", beginning.get("caps") if caps is None else caps)
+        _set_field(config, "caps", initial_config.get("caps") if caps is None else caps)
     try:
         Tenant.from_config(config)
     except ConfigurationError as error:
@@ -162,7 +164,7 @@ def build_project_config(
     return config
 
 
-def require_beginning(initial_config: Mapping[str, Any], profiles: Iterable[str]) -> None:
+def require_initial_config(initial_config: Mapping[str, Any], profiles: Iterable[str]) -> None:
     """Require that a configuration can be the initial one of projects of these profiles."""
     own = sorted(
         {"id", "name", "profile", "organization", "project", "enabled"} & set(initial_config)

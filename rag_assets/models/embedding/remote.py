@@ -439,7 +439,7 @@ def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedIte
     def count_bytes(item: EmbedItem) -> int:
         return len(item.text.encode("utf-8", "replace"))
 
-    return batched(items, MAX_BATCH_TEXTS, weight=count_bytes, most=MAX_BATCH_BYTES)
+    return batched(items, MAX_BATCH_TEXTS, weight=count_bytes, max_weight=MAX_BATCH_BYTES)
 
 
 async def run_and_close(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:

@@ -537,7 +537,7 @@ def _split_batches(
         positions,
         MAX_ROWS,
         weight=lambda position: len(chunks[position].content) + vector_characters,
-        most=MAX_CHARACTERS,
+        max_weight=MAX_CHARACTERS,
     )
 
 

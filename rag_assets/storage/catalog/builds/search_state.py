@@ -93,10 +93,10 @@ class SearchStateReader:
         self._within = Statement(within.limit(sa.bindparam("limit", type_=sa.Integer)))
 
     async def search_state(
-        self, tenant_id: str, principals: Collection[str], *, most: int | None = None
+        self, tenant_id: str, principals: Collection[str], *, max_scopes: int | None = None
     ) -> SearchState:
-        """Return a tenant's state with its serving generation; at most `most` scopes are read."""
-        return await self._state(self._search_state, tenant_id, principals, most)
+        """Return a tenant's state with its serving generation, and up to `max_scopes` scopes."""
+        return await self._state(self._search_state, tenant_id, principals, max_scopes)
 
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
@@ -120,10 +120,10 @@ class SearchStateReader:
         statement: Statement,
         tenant_id: str,
         principals: Collection[str],
-        most: int | None = None,
+        max_scopes: int | None = None,
         **more: object,
     ) -> SearchState:
-        limit = None if most is None else most + 1
+        limit = None if max_scopes is None else max_scopes + 1
         parameters = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
         rows = await self._statements.rows(statement, parameters)
         if not rows:
@@ -173,16 +173,16 @@ class SearchStateReader:
         return next(map(ExpectedEntries.from_row, matching), None)
 
     async def pages_within(
-        self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
+        self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, max_pages: int
     ) -> list[str]:
         """Return which of these pages and the pages below them one of the principals may read.
 
         Args:
-            most: maximum number of pages; if there are more, `most + 1` are returned, so that the
-                caller notices.
+            max_pages: maximum number of pages; if there are more, `max_pages + 1` are returned, so
+                that the caller notices.
         """
         parameters = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
-        rows = await self._statements.rows(self._within, {**parameters, "limit": most + 1})
+        rows = await self._statements.rows(self._within, {**parameters, "limit": max_pages + 1})
         return [row.uuid for row in rows]
 
     async def close(self) -> None:

@@ -261,7 +261,8 @@ class ErasureTable(CatalogQueries):
         changes in its source. Pushed records and staged rows are deleted immediately.
 
         Args:
-            held: names of the sources whose documents stay until a person confirms their deletion.
+            held_sources: names of the sources whose documents stay until a person confirms their
+                deletion.
         """
         with self._database.begin_exclusive(ref) as connection:
             due = [
