@@ -80,9 +80,9 @@ class ChatSpending:
             _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")
         finally:
             with self._lock:
-                left = self._in_progress.pop(ref, 0.0) - reserved
-                if left > 0:
-                    self._in_progress[ref] = left
+                still_reserved = self._in_progress.pop(ref, 0.0) - reserved
+                if still_reserved > 0:
+                    self._in_progress[ref] = still_reserved
 
 
 class BilledChat:

@@ -235,9 +235,9 @@ class KeyFile:
         if facts.st_mode & 0o077:
             raise self._build_error("can be read by other users", hint=f"chmod 600 {self.path}")
 
-    def _build_error(self, why: str, hint: str | None = None) -> ConfigurationError:
+    def _build_error(self, reason: str, hint: str | None = None) -> ConfigurationError:
         return ConfigurationError(
-            f"the master key file {self.path} {why}",
+            f"the master key file {self.path} {reason}",
             hint=hint or f"repair it, or set {FILE_VARIABLE} to another file",
         )
 

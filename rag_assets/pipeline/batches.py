@@ -137,8 +137,8 @@ def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
         f"{problem}"
     )
     # A batch may be late, or its results unavailable: never retry immediately.
-    again = max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL)
-    return build_failure(document, reason, "queued", again)
+    retry_at = max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL)
+    return build_failure(document, reason, "queued", retry_at)
 
 
 def _submit_batch(
@@ -177,13 +177,13 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     if failures is None:
         return
     pause = min(_MAX_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
-    left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
-    if left > 0:
+    seconds_left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
+    if seconds_left > 0:
         raise ProviderUnavailable(
             f"the provider's batch failed: {failures.error}",
             hint="wait for the next attempt, or remove embedder.batch_above to send texts without"
             " batches",
-            retry_after=left,
+            retry_after=seconds_left,
         )
 
 

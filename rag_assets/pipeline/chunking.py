@@ -123,11 +123,11 @@ def _iter_chunk_sets(
         texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), max_weight=_TASK_CHARACTERS
     )
     with ctx.worker_pool() as pool:
-        left: list[UnchunkedText] = []
+        left_texts: list[UnchunkedText] = []
         for outcome in pool.map(map(ChunkTask, batches)):
             yield from map(_build_chunk_set_row, outcome.chunk_sets)
-            left += outcome.left
-        for outcome in pool.map(ChunkTask((text,)) for text in left):
+            left_texts += outcome.left
+        for outcome in pool.map(ChunkTask((text,)) for text in left_texts):
             yield from map(_build_chunk_set_row, outcome.chunk_sets)
 
 

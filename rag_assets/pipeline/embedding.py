@@ -323,9 +323,9 @@ def _fail_incomplete_documents(
         elif refused is not None:
             failures.append(build_failure(item.document, refused, "text-rejected"))
         elif lacking and outage is not None:
-            again = compute_retry_time(item.document, outage)
+            retry_at = compute_retry_time(item.document, outage)
             failures.append(
-                build_failure(item.document, outage.advice, failure_kind(outage), again)
+                build_failure(item.document, outage.advice, failure_kind(outage), retry_at)
             )
     postpone_documents(ctx, work, failures)
     return len(failures)

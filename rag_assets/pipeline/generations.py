@@ -117,8 +117,8 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
 
 def count_unfinished(ctx: TenantContext, generation: Generation) -> int:
     """Return how many documents a build lacks; a source that is partly listed counts as one."""
-    left = ctx.catalog.index.count_unfinished(ctx.ref.id, generation.number, ctx.config_key)
-    return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
+    unfinished = ctx.catalog.index.count_unfinished(ctx.ref.id, generation.number, ctx.config_key)
+    return unfinished + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
 def require_entries(ctx: TenantContext, generation: Generation) -> None:

@@ -188,11 +188,11 @@ def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bo
     """
     if plan.listing is None or plan.window is None:
         return
-    left = len(plan.listing.lost.intersection(plan.deletions.removed))
-    if left or (is_confirmed and plan.window.left):
+    departed = len(plan.listing.lost.intersection(plan.deletions.removed))
+    if departed or (is_confirmed and plan.window.left):
         ctx.guard()
         name = plan.config.name
-        ctx.catalog.departures.record(ctx.ref, name, left, is_confirmed=is_confirmed)
+        ctx.catalog.departures.record(ctx.ref, name, departed, is_confirmed=is_confirmed)
 
 
 def _record_listing(
@@ -261,7 +261,7 @@ def _list_folders_to_store(plan: SourcePlan, names: MaskedNames) -> list[list[An
     if plan.folders is None:
         return None
     return encode_folders(
-        {at: of for at, of in plan.folders.items() if not at or names.mask(at) == at}
+        {at: identity for at, identity in plan.folders.items() if not at or names.mask(at) == at}
     )
 
 
@@ -469,7 +469,7 @@ class ListingReport:
 
     def plus(self, other: ListingReport) -> ListingReport:
         """Return the sum of both reports."""
-        names = [each.name for each in fields(self)]
+        names = [field.name for field in fields(self)]
         return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
 
 

@@ -107,12 +107,12 @@ def purge_tenant_files(stores: Iterable[Lake | BlobStore], ref: TenantRef) -> in
 
     Return how many of the stores still have such files.
     """
-    left = 0
+    stores_with_files = 0
     for store in stores:
         for incarnation in list_incarnations(store, ref):
             store.tenant(ref.id, incarnation).purge()
-        left += bool(list_incarnations(store, ref))
-    return left
+        stores_with_files += bool(list_incarnations(store, ref))
+    return stores_with_files
 
 
 def erase_rows(ctx: TenantContext, dead: DeadKeys) -> None:
@@ -344,13 +344,15 @@ def prove_credential_erasure(
 
 
 def require_nothing_left(
-    left: Mapping[str, Any],
+    remaining: Mapping[str, Any],
     subject: str,
     command: str,
     histories: Sequence[DagsterHistory] = (),
 ) -> None:
     """Require that a search after an erasure has found no data."""
-    places = ", ".join(f"{place}: {remainder}" for place, remainder in left.items() if remainder)
+    places = ", ".join(
+        f"{place}: {remainder}" for place, remainder in remaining.items() if remainder
+    )
     instances = ", ".join(history.place for history in histories)
     waiting = (
         f" once the Dagster instance {instances} has deleted its runs: start its daemon, or set"
@@ -439,7 +441,7 @@ def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[
     """
     needed = find_needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
-    entries, left = ctx.store.entries, dict[str, set[str]]()
+    entries, remaining = ctx.store.entries, dict[str, set[str]]()
     for index_name in ctx.store.indexes.names():
         ids = {
             id_
@@ -451,8 +453,8 @@ def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[
             holding = entries.containing(index_name, ctx.ref.id, phrase)
             ids.update(id_ for id_, text_sha256 in holding.items() if text_sha256 not in needed)
         if ids:
-            left[index_name] = ids
-    return left
+            remaining[index_name] = ids
+    return remaining
 
 
 def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:

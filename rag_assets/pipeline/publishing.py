@@ -134,8 +134,8 @@ def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[Row
 
 
 def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
-    left = ctx.catalog.index.count_pending(ctx.ref.id, work.generation.number, work.config_key)
-    return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
+    pending = ctx.catalog.index.count_pending(ctx.ref.id, work.generation.number, work.config_key)
+    return pending + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
 def delete_removed_documents(ctx: TenantContext) -> tuple[int, int]:

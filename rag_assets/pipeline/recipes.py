@@ -213,9 +213,11 @@ def _get_embedder_config(tenant: Tenant, generation: Generation) -> EmbedderConf
     )
 
 
-def _build_not_writable_error(tenant: Tenant, generation: Generation, why: str) -> BuildNotWritable:
+def _build_not_writable_error(
+    tenant: Tenant, generation: Generation, reason: str
+) -> BuildNotWritable:
     return BuildNotWritable(
-        f"generation {generation.number} of tenant {tenant.id!r} {why}",
+        f"generation {generation.number} of tenant {tenant.id!r} {reason}",
         hint="the build can answer searches, but cannot be brought up to date;"
         " run `rag-assets sync` for a new build of the present configuration",
     )

@@ -71,15 +71,15 @@ def prove_removal(
         else:
             store.indexes.drop(name)
     dead_rows = catalog.traces.vacuum()
-    left = sum(
+    remaining_files = sum(
         entry.incarnation <= record.incarnation
         for name in store.indexes.names()
         for entry in store.entries.scan(name, record.id)
     )
     if store.vectors is not None:
-        left += len(store.vectors.schemas(record.id))
+        remaining_files += len(store.vectors.schemas(record.id))
     remaining = {
-        "index": left,
+        "index": remaining_files,
         "lake": len(list_incarnations(stores.lake, record.ref)),
         "blobs": len(list_incarnations(stores.blobs, record.ref)),
         "postgres": catalog.traces.find_columns(

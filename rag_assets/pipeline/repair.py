@@ -78,8 +78,8 @@ class Repair:
         if self.lake.to_embed:
             texts = format_count(self.lake.to_embed, "text")
             findings.append(f"{texts} will be embedded again, because no store has their vectors")
-        if again := len(self.contents.altered) + len(self.contents.gone):
-            findings.append(f"{format_count(again, 'document')} will be read again")
+        if reread_count := len(self.contents.altered) + len(self.contents.gone):
+            findings.append(f"{format_count(reread_count, 'document')} will be read again")
         return findings
 
 
@@ -362,14 +362,14 @@ def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
         return comparison
     ctx.lake.drop_damaged(comparison.files)
     _recover_unlisted_rows(ctx)
-    left = compare_lake(ctx, share)
-    chunks_lost = any(lost.chunks for lost in left.losses)
-    lacking = find_lacking_texts(left.losses)
-    for embedder_id in {lost.generation.embedder_id for lost in left.losses}:
+    remaining = compare_lake(ctx, share)
+    chunks_lost = any(lost.chunks for lost in remaining.losses)
+    lacking = find_lacking_texts(remaining.losses)
+    for embedder_id in {lost.generation.embedder_id for lost in remaining.losses}:
         texts = lacking.get(embedder_id, frozenset())
         if chunks_lost:
             # Without the lost chunks, only the index entries show which texts these chunks had.
-            _recover_all_vectors(ctx, embedder_id, left.versions)
+            _recover_all_vectors(ctx, embedder_id, remaining.versions)
         elif texts:
             _recover_vectors(ctx, embedder_id, texts)
     for lost in compare_lake(ctx, share).losses:
@@ -410,11 +410,11 @@ def _recover_unlisted_rows(ctx: TenantContext) -> None:
 
 def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
     """Copy the missing vectors of these texts from the index to the lake."""
-    left = set(texts)
+    missing = set(texts)
     for generation in list_builds(ctx, embedder_id):
-        for batch in batched(sorted(left), _ITEMS_AT_ONCE):
+        for batch in batched(sorted(missing), _ITEMS_AT_ONCE):
             entries = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), batch)
-            left -= _append_vectors(ctx, embedder_id, generation.dimensions, entries)
+            missing -= _append_vectors(ctx, embedder_id, generation.dimensions, entries)
 
 
 def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:

@@ -259,12 +259,12 @@ class MaskedTexts:
         credential_texts: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
-                again = mask_new_credentials(row.parsed, self._scanner)
+                masked = mask_new_credentials(row.parsed, self._scanner)
             except TimeoutError:
                 credential_texts[key] = _CredentialText(row.parsed, None, [NOT_SCANNED])
                 continue
-            if again is not None:
-                credential_texts[key] = _CredentialText(row.parsed, *again)
+            if masked is not None:
+                credential_texts[key] = _CredentialText(row.parsed, *masked)
         return self._store_masked_texts(credential_texts) if credential_texts else None
 
     def _store_masked_texts(self, credential_texts: Mapping[str, _CredentialText]) -> FoundTexts:
@@ -292,8 +292,8 @@ class MaskedTexts:
         rows = {}
         for holder in holders:
             # One more request to reindex the document changes its parse_key.
-            again = replace(holder, reindex_requests=holder.reindex_requests + 1)
-            rows[ctx.parse_key(again)] = credential_texts[ctx.parse_key(holder)]
+            reindexed = replace(holder, reindex_requests=holder.reindex_requests + 1)
+            rows[ctx.parse_key(reindexed)] = credential_texts[ctx.parse_key(holder)]
         if self._has_holds:
             rows |= {new: credential_texts[key] for key, new in kept.items() if new is not None}
         masked = [

@@ -165,8 +165,8 @@ def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
     if days is None:
         return None
     if isinstance(days, Mapping):
-        each = {name: now - timedelta(days=of_type) for name, of_type in days.items()}
-        return Cutoffs(each)
+        cutoffs = {name: now - timedelta(days=of_type) for name, of_type in days.items()}
+        return Cutoffs(cutoffs)
     return Cutoffs({}, now - timedelta(days=days))
 
 
@@ -235,8 +235,8 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     due: list[UpcomingPruning] = []
     if cutoffs is not None and ahead is not None:
         due = [
-            UpcomingPruning(source_type, now + left, before)
-            for source_type, left, before in ctx.catalog.retention.list_aging(
+            UpcomingPruning(source_type, now + time_left, before)
+            for source_type, time_left, before in ctx.catalog.retention.list_aging(
                 tenant_id, cutoffs, ahead
             )
         ]

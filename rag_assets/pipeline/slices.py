@@ -406,6 +406,6 @@ class StageProgress:
     def _format_progress_line(self, now: float) -> str:
         seconds = max(now - self._started, 1e-6)
         rate = self._count / seconds
-        left = (self._total - self._count) / rate if rate else 0.0
-        eta = f", about {left:.0f} s left" if self._count < self._total and rate else ""
+        seconds_left = (self._total - self._count) / rate if rate else 0.0
+        eta = f", about {seconds_left:.0f} s left" if self._count < self._total and rate else ""
         return f"{self._noun}: {self._count:,} of {self._total:,} ({rate:,.0f}/s{eta})"

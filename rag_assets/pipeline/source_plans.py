@@ -102,9 +102,11 @@ def decide_deletions(
     if are_deletions_suspicious(lost, known):
         return Deletions(held=ids, reason=f"{lost} of {known} documents disappeared at once")
     if window is not None and are_deletions_suspicious(lost + window.left, known + window.left):
-        left, of = lost + window.left, known + window.left
+        total_lost, total_known = lost + window.left, known + window.left
         return Deletions(
-            held=ids, reason=f"{left} of {of} documents disappeared within {window.hours} hours"
+            held=ids,
+            reason=f"{total_lost} of {total_known} documents disappeared within"
+            f" {window.hours} hours",
         )
     return Deletions(removed=ids)
 

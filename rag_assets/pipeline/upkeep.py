@@ -116,11 +116,11 @@ def expunge_indexes(
 ) -> None:
     """Remove deleted entries from the files of indexes; log a line about each."""
     for index_name in index_names:
-        left = store.indexes.expunge(index_name)
-        if left is None:
+        remaining = store.indexes.expunge(index_name)
+        if remaining is None:
             log(f"{index_name}: Elastic Serverless rewrites its files by itself")
         else:
-            log(f"{index_name}: {left} deleted entries left in its files")
+            log(f"{index_name}: {remaining} deleted entries left in its files")
 
 
 def expunge_pruned(

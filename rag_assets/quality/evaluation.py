@@ -134,8 +134,8 @@ def compare_builds(
         ask_results = [_join_results(*pair) for pair in zip(ask_results, deeper, strict=True)]
         same = _find_documents_in_both(ctx, new, serving, questions, ask_results)
     common_questions = limit_judgements(questions.all, questions.documents, same)
-    left = {question.id for question in common_questions if question.answerable}
-    apart = tuple(question.id for question in questions.asked if question.id not in left)
+    remaining_ids = {question.id for question in common_questions if question.answerable}
+    apart = tuple(question.id for question in questions.asked if question.id not in remaining_ids)
     ours, theirs = (
         questions.build_evaluation(build, manner, _filter_hits(result, same), common_questions)
         for build, result in zip(builds, ask_results, strict=True)

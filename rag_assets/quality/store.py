@@ -68,9 +68,9 @@ def limit_judgements(
         replace(
             question,
             relevant=tuple(
-                replace(judgement, names=its)
+                replace(judgement, names=judged_names)
                 for judgement in question.relevant
-                if (its := names.get(judgement.path))
+                if (judged_names := names.get(judgement.path))
             ),
         )
         for question in questions
@@ -123,10 +123,10 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
     )
     if not documents or not count:
         return []
-    each = -(-count // len(documents))
+    per_document = -(-count // len(documents))
     masker = get_masker(ctx.settings.local)
     questions: dict[str, JudgedQuestion] = {}
-    for question in _iter_questions(ctx, documents, each, masker):
+    for question in _iter_questions(ctx, documents, per_document, masker):
         questions.setdefault(question.question, question)
         if len(questions) == count:
             break
@@ -134,7 +134,7 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
 
 
 def _iter_questions(
-    ctx: TenantContext, documents: Sequence[Document], each: int, masker: Masker
+    ctx: TenantContext, documents: Sequence[Document], per_document: int, masker: Masker
 ) -> Iterator[JudgedQuestion]:
     for batch in batched(documents, _READ_AT_ONCE):
         keys = {document.document_id: ctx.parse_key(document) for document in batch}
@@ -142,17 +142,17 @@ def _iter_questions(
         for document in batch:
             row = texts.get(keys[document.document_id])
             if row is not None:
-                yield from _propose_from_document(document, row.parsed, each, masker)
+                yield from _propose_from_document(document, row.parsed, per_document, masker)
 
 
 def _propose_from_document(
-    document: Document, parsed: ParsedText, each: int, masker: Masker
+    document: Document, parsed: ParsedText, per_document: int, masker: Masker
 ) -> Iterator[JudgedQuestion]:
     title = document.title or parsed.title
     count = 0
     for headings, quote in _iter_passages(parsed):
         question = _format_question(title, headings)
-        if count == each:
+        if count == per_document:
             return
         if any(map(masker.holds_credential, (document.uri, question, quote))):
             continue

@@ -125,8 +125,12 @@ def _get_lookalike(character: str) -> str:
     if prototype is not None:
         return prototype
     small = unicodedata.normalize("NFKD", character.casefold())
-    visible = [each for each in small if unicodedata.category(each)[0] not in "MZC"]
-    return "".join(_find_prototype(each) or each for each in visible)
+    visible = [
+        character_part
+        for character_part in small
+        if unicodedata.category(character_part)[0] not in "MZC"
+    ]
+    return "".join(_find_prototype(character_part) or character_part for character_part in visible)
 
 
 def _find_prototype(character: str) -> str | None:

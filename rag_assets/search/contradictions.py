@@ -198,7 +198,7 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
         stem: (claim.find_polarities(stem), statement.find_polarities(stem)) for stem in common
     }
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
-    agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
+    agreed = {stem for stem, pair in polarities.items() if pair == (_DENIES, _DENIES)}
     denied = claim.denied_content | statement.denied_content
     stated = {
         word.stem

@@ -111,7 +111,9 @@ def _normalize(scores: Mapping[str, float], floor: float, weight: float) -> Norm
     zero = values[_REFERENCE_RANK - 1] if len(values) >= _REFERENCE_RANK else floor
     range_ = (values[0] - zero if values else 0.0) or 1.0
     return NormalizedRanking(
-        {id_: _compress_score((of - zero) / range_) for id_, of in scores.items()}, _FLOOR, weight
+        {id_: _compress_score((score - zero) / range_) for id_, score in scores.items()},
+        _FLOOR,
+        weight,
     )
 
 

@@ -191,20 +191,20 @@ def spread_documents(
     if not places:
         return []
     cutoff = find_cutoff_near_best(scores)
-    left = list(range(len(items)))
+    remaining = list(range(len(items)))
     chosen: list[int] = []
     counts: Counter[str] = Counter()
     while len(chosen) < places:
         fitting = (
             at
-            for at in left
+            for at in remaining
             if scores[at] >= cutoff and counts[document_of(items[at])] < _MAX_PER_DOCUMENT
         )
-        next_item = next(fitting, left[0])
-        left.remove(next_item)
+        next_item = next(fitting, remaining[0])
+        remaining.remove(next_item)
         chosen.append(next_item)
         counts[document_of(items[next_item])] += 1
-    return [items[at] for at in (*chosen, *left)]
+    return [items[at] for at in (*chosen, *remaining)]
 
 
 def find_cutoff_near_best(scores: Sequence[float]) -> float:
@@ -345,7 +345,9 @@ def _may_be_merged(first: Passage, second: Passage) -> bool:
         and {*first.also} == {*second.also}
         and all(fields.get(name) == others.get(name) for name in ("source_type", "sheet", "slide"))
         # A definition in source code always remains a separate hit.
-        and not any(of.get("metadata", {}).get(SYMBOL) for of in (fields, others))
+        and not any(
+            passage_fields.get("metadata", {}).get(SYMBOL) for passage_fields in (fields, others)
+        )
     )
 
 
@@ -357,7 +359,10 @@ def _count_overlap(earlier: Passage, later: Passage) -> int | None:
     gap = second["start"] - first["end"]
     if gap > _MAX_BLANKS or (gap > 0 and second["ordinal"] - first["ordinal"] != 1):
         return None
-    if any(len(of["text"]) != of["end"] - of["start"] for of in (first, second)):
+    if any(
+        len(passage_fields["text"]) != passage_fields["end"] - passage_fields["start"]
+        for passage_fields in (first, second)
+    ):
         return None
     if gap >= 0:
         return 0
@@ -410,6 +415,6 @@ def _merge_copies(shown: Passage, other: Passage, scores: Mapping[str, object]) 
     times = (other.fields.get("modified_at") or "", shown.fields.get("modified_at") or "")
     is_equal = shown.id in scores and scores.get(other.id) == scores[shown.id]
     first, second = (other, shown) if is_equal and times[0] > times[1] else (shown, other)
-    also = dict.fromkeys((*first.also, second.candidate.uri, *second.also))
-    also.pop(first.candidate.uri, None)
-    return replace(first, also=tuple(uri for uri in also if uri))
+    other_uris = dict.fromkeys((*first.also, second.candidate.uri, *second.also))
+    other_uris.pop(first.candidate.uri, None)
+    return replace(first, also=tuple(uri for uri in other_uris if uri))

@@ -379,16 +379,18 @@ def truncate_hit(hit: Hit, text: str) -> Hit:
 
 def remove_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
     """Cut a hit to the span of the passages that are not shown elsewhere; None if all are shown."""
-    left = [passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals]
-    if len(left) == len(hit.ranges):
+    remaining = [
+        passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals
+    ]
+    if len(remaining) == len(hit.ranges):
         return None if hit.ordinal in ordinals else hit
-    if not left:
+    if not remaining:
         return None
-    end = max(passage_range.end for passage_range in left)
+    end = max(passage_range.end for passage_range in remaining)
     within = [
         passage_range
         for passage_range in hit.ranges
-        if left[0].start <= passage_range.start and passage_range.end <= end
+        if remaining[0].start <= passage_range.start and passage_range.end <= end
     ]
     return limit_to_passages(hit, within)
 

@@ -102,8 +102,8 @@ class Wording:
         Each of them lacks at most a tenth of the other's shingles. The sample has one more than
         that tenth, the first ones in a fixed order, so at least one is in both.
         """
-        missing = int((1 - _MIN_SHARED) * len(self.shingles) + _TOLERANCE)
-        return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
+        max_missing = int((1 - _MIN_SHARED) * len(self.shingles) + _TOLERANCE)
+        return frozenset(nsmallest(max_missing + 1, self.shingles, key=hash))
 
     @cached_property
     def figures(self) -> Counter[str]:

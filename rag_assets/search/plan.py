@@ -295,7 +295,7 @@ class BuildSearches:
     ) -> SearchProgress:
         """Return the initial progress of a search, before its first step."""
         ref, caller = tenant.ref, search.request.caller
-        scopes = None if tenant.are_some else self._services.policy.scopes(caller, tenant.scopes)
+        scopes = None if tenant.is_partial else self._services.policy.scopes(caller, tenant.scopes)
         return SearchProgress(
             search=search,
             ref=ref,

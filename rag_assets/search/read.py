@@ -216,9 +216,14 @@ def _merge_cosines(
     for distinct in order:
         if distinct.block is not None:
             pair = (distinct.id, distinct.block.id)
-            both = [of[id_] for of in (progress.cosines, read) for id_ in pair if id_ in of]
-            if both:
-                known[distinct.id] = max(both)
+            pair_cosines = [
+                known_cosines[id_]
+                for known_cosines in (progress.cosines, read)
+                for id_ in pair
+                if id_ in known_cosines
+            ]
+            if pair_cosines:
+                known[distinct.id] = max(pair_cosines)
     return known
 
 
@@ -319,11 +324,11 @@ class GatherStep:
         passages, others_may_be_near = await _gather_in_thread(progress)
         tried = {passage.id for passage in progress.passages}
         while len(passages) < search.limit:
-            left = [distinct for distinct in progress.order if distinct.id not in tried]
-            if not left:
+            unread = [distinct for distinct in progress.order if distinct.id not in tried]
+            if not unread:
                 break
             # Read at least as many as were read so far, since there may be many near copies.
-            wanted = left[: max(2 * (search.limit - len(passages)), len(tried))]
+            wanted = unread[: max(2 * (search.limit - len(passages)), len(tried))]
             tried |= {distinct.id for distinct in wanted}
             progress = await self._read.read_more(progress, wanted)
             if progress.has_joined_documents:
@@ -403,10 +408,10 @@ def _request_more_candidates(progress: SearchProgress, max_factor: int) -> Searc
     ):
         return None
     if compute_recall_limit(
-        again := replace(progress, fetch_factor=factor)
+        repeated := replace(progress, fetch_factor=factor)
     ) <= compute_recall_limit(progress):
         return None
-    return replace(again, fetch_all=True, repeat=True)
+    return replace(repeated, fetch_all=True, repeat=True)
 
 
 def _may_have_more_hits(progress: SearchProgress, ranking: Ranking) -> bool:

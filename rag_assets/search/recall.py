@@ -353,8 +353,8 @@ def _lacks_candidates(progress: SearchProgress, verified: VerifiedCandidates) ->
     return any(
         recalled.kind == "vector"
         and len(recalled.candidates) >= limit
-        and len(left.candidates) < wanted
-        for recalled, left in zip(progress.rankings, verified.rankings, strict=True)
+        and len(verified_ranking.candidates) < wanted
+        for recalled, verified_ranking in zip(progress.rankings, verified.rankings, strict=True)
     )
 
 

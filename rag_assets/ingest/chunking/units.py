@@ -191,7 +191,7 @@ def find_units(
             for piece, cut in zip(pieces, long, strict=True)
         ]
         sizes = _list_sizes(text, parts, sizes, long, grammar.measure)
-        pieces = [part for each in parts for part in each]
+        pieces = [part for region_parts in parts for part in region_parts]
     return _build_units(pieces, sizes, len(regions), masked)
 
 

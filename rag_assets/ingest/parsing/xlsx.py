@@ -359,11 +359,11 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
     """Copy the value of a cell that spans several rows into each of the rows that is not empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
-    left = limits.cells
+    cells_left = limits.cells
     for (top, column), (bottom, _) in sheet.merged_cell_ranges or ():
         below = rows[max(0, top + 1 - first_row) : bottom + 1 - first_row]
-        left -= len(below)
-        if left < 0:
+        cells_left -= len(below)
+        if cells_left < 0:
             raise _build_damage_error()
         if top >= first_row and column in columns and below:
             value = get_repeated_text(rows[top - first_row][column - first_column])

@@ -131,10 +131,10 @@ class UploadsSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
-        left = max_bytes
+        bytes_left = max_bytes
         for piece in self._uploads.stream(self.name, document_path):
-            left -= len(piece)
-            if left < 0:
+            bytes_left -= len(piece)
+            if bytes_left < 0:
                 limit = format_size(max_bytes)
                 raise DocumentTooLarge(
                     f"the file {document_path!r} is over the limit of {limit}",

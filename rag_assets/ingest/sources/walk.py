@@ -125,12 +125,12 @@ def walk_root(
     try:
         identity = os.fstat(descriptor)
         yield from walk.run()
-        again = _open_root(root)
+        reopened = _open_root(root)
         try:
-            if not os.path.samestat(identity, os.fstat(again)):
+            if not os.path.samestat(identity, os.fstat(reopened)):
                 raise ListingFailed("the root was replaced while it was listed")
         finally:
-            os.close(again)
+            os.close(reopened)
     finally:
         walk.close()
 

@@ -149,8 +149,8 @@ def _read_charged_token_count(answer: EmbedContentResponse) -> int | None:
     """Return the number of tokens charged: the reported total, or else the sum over all texts."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
-        each = [embedding.statistics for embedding in answer.embeddings or ()]
-        total = sum(int(counted.token_count or 0) for counted in each if counted is not None)
+        statistics = [embedding.statistics for embedding in answer.embeddings or ()]
+        total = sum(int(counted.token_count or 0) for counted in statistics if counted is not None)
     return read_token_count(total)
 
 

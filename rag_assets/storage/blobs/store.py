@@ -201,9 +201,9 @@ class ReceivedFile:
     def write(self, piece: bytes) -> None:
         """Append a piece of the content."""
         with _convert_errors():
-            left = memoryview(piece)
-            while left:
-                left = left[self._file.write(left) or 0 :]
+            remaining = memoryview(piece)
+            while remaining:
+                remaining = remaining[self._file.write(remaining) or 0 :]
         self._digest.update(piece)
         self.size += len(piece)
 

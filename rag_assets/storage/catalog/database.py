@@ -181,14 +181,14 @@ class Database:
         except (OperationalError, InterfaceError) as error:
             raise convert_error(error) from None
 
-    def refresh_statistics(self, *of: sa.Table) -> None:
+    def refresh_statistics(self, *tables: sa.Table) -> None:
         """Run ANALYZE on these tables, after many rows were written.
 
         Autovacuum does the same within minutes. Until then, Postgres assumes a single row for a
         new tenant, and joins two tables by comparing every pair of rows. If another process
         already analyzes a table, this does not wait for it.
         """
-        names = ", ".join(table.fullname for table in of)
+        names = ", ".join(table.fullname for table in tables)
         with self.begin() as connection:
             connection.execute(sa.text(f"ANALYZE (SKIP_LOCKED) {names}"))
 
@@ -261,10 +261,10 @@ class Database:
         with self.begin() as connection:
             return connection.scalars(query).all()
 
-    def count(self, tenant_id: str, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+    def count(self, tenant_id: str, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
         """Return the number of a tenant's rows in a table that meet the conditions."""
         query = sa.select(sa.func.count()).select_from(table)
-        return self.fetch_value(query.where(table.c.tenant == tenant_id, *which)) or 0
+        return self.fetch_value(query.where(table.c.tenant == tenant_id, *conditions)) or 0
 
     def write(self, ref: TenantRef, statement: sa.Executable, parameters: Any = None) -> int:
         """Execute a statement in a separate transaction for a tenant; return the number of rows."""
@@ -272,15 +272,15 @@ class Database:
             return connection.execute(statement, parameters).rowcount
 
     def update(
-        self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool], **values: Any
+        self, ref: TenantRef, table: sa.Table, *conditions: sa.ColumnElement[bool], **values: Any
     ) -> int:
         """Change rows of a tenant in a separate transaction; return the number of rows."""
-        is_row = (table.c.tenant == ref.id, *which)
+        is_row = (table.c.tenant == ref.id, *conditions)
         return self.write(ref, sa.update(table).where(*is_row).values(values))
 
-    def delete(self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+    def delete(self, ref: TenantRef, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
         """Delete rows of a tenant in a separate transaction; return the number of rows."""
-        return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *which))
+        return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *conditions))
 
     def time(self) -> datetime:
         """Return the current time of Postgres."""

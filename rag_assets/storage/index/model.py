@@ -432,8 +432,8 @@ def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
         # Ids and keys are hexadecimal, so JSON writes them unchanged; other strings take the slow
         # path.
-        both = document_id + indexed_key
-        if not (both.isascii() and both.isalnum()):
+        version_key = document_id + indexed_key
+        if not (version_key.isascii() and version_key.isalnum()):
             return entry_id(owner, document_id, indexed_key, ordinal)
         content = f'{prefix},"{document_id}","{indexed_key}",{ordinal:d}]'
         return short_digest(content.encode("ascii"))

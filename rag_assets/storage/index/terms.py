@@ -481,8 +481,8 @@ def _split_words(
         (at, word, tuple(list_words(word)))
         for at, word in find_significant_words(_UNTYPED.sub("", query))
     ]
-    every = [part for _, _, parts in significant for part in parts]
-    terms = Counter([*list_symbols(query), *every][:MAX_TERMS])
+    all_parts = [part for _, _, parts in significant for part in parts]
+    terms = Counter([*list_symbols(query), *all_parts][:MAX_TERMS])
     distinct = {word: parts for _, word, parts in significant}
     written = {
         word: parts

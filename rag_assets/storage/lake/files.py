@@ -88,20 +88,20 @@ def salvage(
     table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
 ) -> int:
     """Append rows with these keys from files that no log lists; return the number of rows."""
-    left = set(keys)
-    if not left:
+    missing_keys = set(keys)
+    if not missing_keys:
         return 0
     listed = {file.path for file in table.files()}
     saved = 0
     for url in list(_iter_parquet_files(table)):
-        if url.rsplit("/", 1)[-1] in listed or not left:
+        if url.rsplit("/", 1)[-1] in listed or not missing_keys:
             continue
-        rows = _read_intact_rows(table, url, left)
+        rows = _read_intact_rows(table, url, missing_keys)
         if rows is None or rows.is_empty():
             continue
         table.append(rows, name=name, description=description)
         saved += len(rows)
-        left -= set(rows[table.kind.key])
+        missing_keys -= set(rows[table.kind.key])
     return saved
 
 

@@ -243,15 +243,19 @@ def forget_judgements(
         names |= {name for row in rows for name in row if name is not None}
     deleted = 0
     for question in stored:
-        left = [judgement for judgement in question.judgements if judgement["path"] not in names]
-        if len(left) == len(question.judgements):
+        remaining = [
+            judgement for judgement in question.judgements if judgement["path"] not in names
+        ]
+        if len(remaining) == len(question.judgements):
             continue
-        deleted += len(question.judgements) - len(left)
-        its = (mine, judged_questions.c.question_id == question.question_id)
-        if left and not question.synthetic:
-            connection.execute(sa.update(judged_questions).where(*its).values(judgements=left))
+        deleted += len(question.judgements) - len(remaining)
+        is_question = (mine, judged_questions.c.question_id == question.question_id)
+        if remaining and not question.synthetic:
+            connection.execute(
+                sa.update(judged_questions).where(*is_question).values(judgements=remaining)
+            )
         else:
-            connection.execute(sa.delete(judged_questions).where(*its))
+            connection.execute(sa.delete(judged_questions).where(*is_question))
     connection.execute(_build_unused_vectors_deletion(ref))
     return deleted
 
@@ -278,12 +282,12 @@ def _select_named(tenant_id: str, names: Sequence[str]) -> sa.Select[Any]:
     return present.order_by(documents.c.document_id)
 
 
-def _select_names(tenant_id: str, *which: sa.ColumnElement[bool]) -> sa.Select[Any]:
+def _select_names(tenant_id: str, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """Return the query for the names by which judgements refer to documents: id, uri, record id."""
     return (
         sa.select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
         .outerjoin(source_records, matches_document(source_records.c, documents.c))
-        .where(documents.c.tenant == tenant_id, *which)
+        .where(documents.c.tenant == tenant_id, *conditions)
     )
 
 

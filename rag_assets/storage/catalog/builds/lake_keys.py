@@ -138,11 +138,11 @@ class LakeKeyTable(CatalogQueries):
         )
         rows = [
             {
-                "version_of": of.document_id,
-                "its_parse_key": of.parse_key,
-                "its_chunks": of.chunk_set_key,
+                "version_of": recorded_keys.document_id,
+                "its_parse_key": recorded_keys.parse_key,
+                "its_chunks": recorded_keys.chunk_set_key,
             }
-            for of in keys
+            for recorded_keys in keys
         ]
         self._database.write(ref, statement, rows)
 

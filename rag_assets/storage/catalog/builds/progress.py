@@ -89,8 +89,8 @@ class BuildProgressQuery(CatalogQueries):
                 return (), None, None
             span = max((last - first).total_seconds(), 1.0) / _TIME_SPANS
             passed = sa.func.extract("epoch", indexed.indexed_at - first)
-            which = sa.func.least(sa.func.floor(passed / span), _TIME_SPANS - 1)
-            query = sa.select(which, sa.func.count()).where(*of_build).group_by(which)
+            span_index = sa.func.least(sa.func.floor(passed / span), _TIME_SPANS - 1)
+            query = sa.select(span_index, sa.func.count()).where(*of_build).group_by(span_index)
             count_by_span = {int(number): count for number, count in connection.execute(query)}
         counts = accumulate(count_by_span.get(number, 0) for number in range(_TIME_SPANS))
         return tuple(counts), first, last
@@ -273,5 +273,7 @@ def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
     elsewhere = sa.select(moved_documents.c.tenant).where(
         matches_any(moved_documents.c.tenant, tenant_ids)
     )
-    every = held.union_all(open_erasures, moved, elsewhere).subquery()
-    return sa.select(every.c.tenant, sa.func.count().label("documents")).group_by(every.c.tenant)
+    all_removals = held.union_all(open_erasures, moved, elsewhere).subquery()
+    return sa.select(all_removals.c.tenant, sa.func.count().label("documents")).group_by(
+        all_removals.c.tenant
+    )

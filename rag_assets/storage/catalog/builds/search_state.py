@@ -46,8 +46,8 @@ class SearchState:
         serving: the generation that answers: the requested one, or else the serving one; None
             before the first generation is complete.
         scopes: all access scopes that the caller may read, including the public scope unless the
-            caller is a guest. Incomplete if `are_some`.
-        are_some: whether the caller may read more scopes than `scopes` contains.
+            caller is a guest. Incomplete if `is_partial`.
+        is_partial: whether the caller may read more scopes than `scopes` contains.
         moved: pages whose entries may still have another scope than their documents, each with its
             documents' scope.
     """
@@ -58,7 +58,7 @@ class SearchState:
     serving: Generation | None
     scopes: frozenset[str]
     moved: Mapping[str, str] = field(default_factory=dict)
-    are_some: bool = False
+    is_partial: bool = False
     has_opted_in: bool = False
 
 

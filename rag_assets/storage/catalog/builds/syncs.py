@@ -277,7 +277,7 @@ class DepartureTable(CatalogQueries):
             _build_held_deletions(*row)
             for row in self._database.fetch_rows(sa.union_all(listings, manifests))
         ]
-        return sorted(found, key=lambda each: (each.tenant, each.source))
+        return sorted(found, key=lambda deletions: (deletions.tenant, deletions.source))
 
 
 def _build_held_deletions(
@@ -322,10 +322,10 @@ def read_window(
     consent = (
         connection.scalar(sa.select(sa.func.max(events.c.id)).where(in_window, is_confirmed)) or 0
     )
-    left = sa.select(sa.func.sum(events.c.payload["left"].as_integer())).where(
+    departed = sa.select(sa.func.sum(events.c.payload["left"].as_integer())).where(
         in_window, events.c.id > consent
     )
-    return DeletionWindow(since, int(connection.scalar(left) or 0), hours)
+    return DeletionWindow(since, int(connection.scalar(departed) or 0), hours)
 
 
 def record_departures(

@@ -141,10 +141,10 @@ class RecordFreshnessQuery(CatalogQueries):
         if readers is not None:
             query = query.where(_may_be_known(tenant_id, readers, out))
         row = tuple(self._database.fetch_one(query))
-        chunks, stale, last, depth_now, waited, left, records_left, failed, vectors = row
+        chunks, stale, last, depth_now, waited, left_out, records_left, failed, vectors = row
         return RecordFreshness(
             Freshness(int(chunks), int(stale), last, int(depth_now)),
-            excluded=int(left) + int(records_left),
+            excluded=int(left_out) + int(records_left),
             failed=int(failed),
             oldest_wait_seconds=None if waited is None else max(0.0, float(waited)),
             backfilled=vectors == "answering",
@@ -170,12 +170,12 @@ def select_documents(
 
 def list_freshness_columns() -> tuple[sa.ColumnElement[Any], ...]:
     """Return columns for select_documents(): chunks, stale documents, last indexing time."""
-    held, left = document_index.c, is_excluded_from_builds()
-    indexed = sa.and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
+    indexed_columns, is_leaving = document_index.c, is_excluded_from_builds()
+    indexed = sa.and_(serving.c.tenant.is_not(None), indexed_columns.indexed_key.is_not(None))
     return (
-        sa.func.coalesce(sa.func.sum(held.chunk_count).filter(indexed, ~left), 0),
-        build_document_count().filter(indexed, ~left, is_behind_source()),
-        sa.func.max(sa.case((indexed, held.indexed_at))),
+        sa.func.coalesce(sa.func.sum(indexed_columns.chunk_count).filter(indexed, ~is_leaving), 0),
+        build_document_count().filter(indexed, ~is_leaving, is_behind_source()),
+        sa.func.max(sa.case((indexed, indexed_columns.indexed_at))),
     )
 
 
@@ -211,11 +211,11 @@ def select_unlisted(
     came = source_records.c.waiting_since, uploads.c.updated_at
     found = (is_found(),), of_files
     rows = []
-    for table, at, which in zip((source_records, uploads), came, found, strict=True):
+    for table, at, conditions in zip((source_records, uploads), came, found, strict=True):
         pushed = table.c
         known = sa.exists().where(matches_document(documents.c, pushed))
         of_sources = (pushed.tenant == tenant_id, matches_any(pushed.source, sources))
-        rows.append(sa.select(at).select_from(table).where(*of_sources, ~known, *which))
+        rows.append(sa.select(at).select_from(table).where(*of_sources, ~known, *conditions))
     return rows[0], rows[1]
 
 

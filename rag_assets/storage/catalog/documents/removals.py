@@ -117,8 +117,8 @@ def delete_records(
     """Delete pushed records and their former texts; return the documents whose record existed."""
     delete_former_texts(connection, ref, document_ids)
     record = source_records.c
-    its = is_of_documents(record, ref.id, document_ids)
-    deletion = sa.delete(source_records).where(its).returning(record.document_id)
+    is_record = is_of_documents(record, ref.id, document_ids)
+    deletion = sa.delete(source_records).where(is_record).returning(record.document_id)
     return frozenset(connection.scalars(deletion))
 
 
@@ -127,8 +127,8 @@ def delete_former_texts(
 ) -> None:
     """Delete the former texts of these records, which were kept for runs."""
     text = record_texts.c
-    its = is_of_documents(text, ref.id, document_ids)
-    connection.execute(sa.delete(record_texts).where(its))
+    is_record = is_of_documents(text, ref.id, document_ids)
+    connection.execute(sa.delete(record_texts).where(is_record))
 
 
 def withdraw_documents(
@@ -162,14 +162,18 @@ def drop_superseded(
     )
     pushed = [change.document_id for change in changes if change.facts.revision is not None]
     present = _find_pushed(connection, ref, pushed) if pushed else {}
-    again = [
+    pushed_again = [
         change
         for change in changes
         if (found := present.get(change.document_id)) is not None
         and found.revision != change.facts.revision
     ]
-    ids = [change.document_id for change in again]
-    kept = find_readable_contents(connection, ref, ids) if again else frozenset[tuple[str, str]]()
+    ids = [change.document_id for change in pushed_again]
+    kept = (
+        find_readable_contents(connection, ref, ids)
+        if pushed_again
+        else frozenset[tuple[str, str]]()
+    )
     return [
         change
         for change in changes
@@ -260,8 +264,8 @@ class MovedDocuments(CatalogQueries):
                 ]
                 connection.execute(statement, rows)
                 # Documents that moved to one of these locations have now moved on from it.
-                there = (moved.tenant == ref.id, matches_any(moved.successor, batch))
-                query = sa.select(moved.successor).where(*there).distinct()
+                moved_here = (moved.tenant == ref.id, matches_any(moved.successor, batch))
+                query = sa.select(moved.successor).where(*moved_here).distinct()
                 for id_ in connection.scalars(query).all():
                     connection.execute(
                         sa.update(moved_documents)

@@ -89,12 +89,12 @@ NO_FAILURE: Final[Mapping[str, Any]] = {
 """The columns of `documents` that describe a failure, as they are without one."""
 
 
-def change_status(cause: Cause, ref: TenantRef, *which: sa.ColumnElement[bool]) -> sa.Update:
+def change_status(cause: Cause, ref: TenantRef, *conditions: sa.ColumnElement[bool]) -> sa.Update:
     """Return the statement that changes the status of a tenant's documents."""
     change = TRANSITIONS[cause]
     return (
         sa.update(documents)
-        .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *which)
+        .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *conditions)
         .values(
             status=change.to,
             updated_at=sa.func.now(),
@@ -118,9 +118,11 @@ def is_of_generation(
     )
 
 
-def select_entry_count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
+def select_entry_count(*conditions: sa.ColumnElement[bool]) -> sa.Select[int]:
     """Return the query for the number of entries of versions that meet these conditions."""
-    return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(*which)
+    return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(
+        *conditions
+    )
 
 
 def is_same_document() -> sa.ColumnElement[bool]:
@@ -320,10 +322,12 @@ def build_put_off_update(
     return statement.values(attempts=documents.c.attempts + 1) if cause == "failed" else statement
 
 
-def build_reindex_update(ref: TenantRef, lane: int, *which: sa.ColumnElement[bool]) -> sa.Update:
+def build_reindex_update(
+    ref: TenantRef, lane: int, *conditions: sa.ColumnElement[bool]
+) -> sa.Update:
     """Return the statement that counts a reindex request, which changes documents' keys."""
     number = documents.c.edition + 1
-    return change_status("reindexed", ref, *which).values(
+    return change_status("reindexed", ref, *conditions).values(
         edition=number, document_key=build_numbered_key(documents.c.document_key, number), lane=lane
     )
 

@@ -260,13 +260,13 @@ class QuarantineTable(CatalogQueries):
                 connection.execute(sa.update(syncs).where(of_tenants).values(retry_at=None))
         return retried
 
-    def _make_due(self, ref: TenantRef, which: sa.ColumnElement[bool]) -> int:
+    def _make_due(self, ref: TenantRef, condition: sa.ColumnElement[bool]) -> int:
         row, is_waiting = document_index.c, document_index.c.retry_at > sa.func.now()
         with self._database.begin_tenant(ref) as connection:
             # Documents that wait in a build that is not configured now.
             beside = sa.update(document_index).where(row.tenant == ref.id, is_waiting)
             connection.execute(beside.values(retry_at=sa.func.now()))
-            due = sa.update(documents).where(documents.c.tenant == ref.id, which)
+            due = sa.update(documents).where(documents.c.tenant == ref.id, condition)
             return connection.execute(due.values(retry_at=sa.func.now())).rowcount
 
     def _put_off(

@@ -270,9 +270,11 @@ class IndexTable(CatalogQueries):
         )
         return self._count(tenant_id, generation, sa.or_(is_pending(config_key), waits))
 
-    def _count(self, tenant_id: str, generation: int, which: sa.ColumnElement[bool]) -> int:
+    def _count(self, tenant_id: str, generation: int, condition: sa.ColumnElement[bool]) -> int:
         query = sa.select(sa.func.count()).select_from(join_versions(generation))
-        return self._database.fetch_value(query.where(documents.c.tenant == tenant_id, which)) or 0
+        return (
+            self._database.fetch_value(query.where(documents.c.tenant == tenant_id, condition)) or 0
+        )
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
         """Return the number of entries that a generation should have."""
@@ -355,7 +357,7 @@ class IndexTable(CatalogQueries):
         """
         if not versions:
             return
-        left = sa.select(documents.c.document_id).where(
+        deleted = sa.select(documents.c.document_id).where(
             is_of_documents(documents.c, ref.id, [version.document_id for version in versions]),
             is_excluded_from_builds(),
         )
@@ -370,7 +372,7 @@ class IndexTable(CatalogQueries):
         )
         with self._database.begin_tenant(ref) as connection:
             committed_at = raise_mark(connection, ref)
-            left_ids = set(connection.scalars(left))
+            left_ids = set(connection.scalars(deleted))
             versions = [version for version in versions if version.document_id not in left_ids]
             if not versions:
                 return

@@ -99,10 +99,10 @@ def has_texts(
         matches_unknown: whether indexed versions without a recorded text match, too.
     """
     indexed = document_index.c
-    either = matches_any(indexed.parse_key, parse_keys)
+    has_text = matches_any(indexed.parse_key, parse_keys)
     if matches_unknown:
-        either = sa.or_(either, indexed.parse_key.is_(None) & indexed.indexed_key.is_not(None))
-    return indexed.tenant == ref.id, either
+        has_text = sa.or_(has_text, indexed.parse_key.is_(None) & indexed.indexed_key.is_not(None))
+    return indexed.tenant == ref.id, has_text
 
 
 def mask_held_texts(
@@ -140,8 +140,8 @@ def reindex_documents(
     row = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
-        which = (matches_any(row.document_id, ids), row.edition == requests)
-        connection.execute(build_reindex_update(ref, 0, *which).values(title=None))
+        conditions = (matches_any(row.document_id, ids), row.edition == requests)
+        connection.execute(build_reindex_update(ref, 0, *conditions).values(title=None))
 
 
 def build_name_masking_update(ref: TenantRef, document: MaskedDocument) -> Any:
@@ -318,11 +318,11 @@ def _has_stored_data(connection: sa.Connection, ref: TenantRef) -> bool:
         name.partition(".")[0] for system in installed_systems() for name in system.system.texts
     }
     of_systems = (sa.table(name, sa.column("tenant"), schema=SCHEMA) for name in texts)
-    either = (
+    stored_data = (
         sa.select(rows.c.tenant).where(rows.c.tenant == ref.id).exists()
         for rows in (documents, events, *of_systems)
     )
-    return bool(connection.scalar(sa.select(sa.or_(*either))))
+    return bool(connection.scalar(sa.select(sa.or_(*stored_data))))
 
 
 def _record_batch(

@@ -297,20 +297,20 @@ class TraceQuery(CatalogQueries):
         with self._database.session() as connection:
             for table in rewritten:
                 connection.execute(sa.text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
-            left = 0
+            dead_rows = 0
             names = sa.text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
-            every = connection.scalars(names, {"schema": SCHEMA}) if only is None else only
-            tables = [f'{SCHEMA}."{name}"' for name in every]
+            all_tables = connection.scalars(names, {"schema": SCHEMA}) if only is None else only
+            tables = [f'{SCHEMA}."{name}"' for name in all_tables]
             if only is None:
                 named = {table for table, _ in _find_named_columns(connection)}
                 tables += sorted(table for table in named if not table.startswith(SCHEMA))
             for _ in range(_MAX_ATTEMPTS):
                 for table in tables:
                     connection.execute(sa.text(f"VACUUM {table}"))
-                left = _count_dead_rows(connection, tables)
-                if not left:
+                dead_rows = _count_dead_rows(connection, tables)
+                if not dead_rows:
                     break
-        return left
+        return dead_rows
 
     def find_columns(
         self, tenant_id: str, traces: Sequence[str], names: Sequence[str]
@@ -365,8 +365,8 @@ def _find_named_columns(connection: sa.Connection) -> dict[tuple[str, str], str]
     Dagster may not have created its tables yet.
     """
     return {
-        place: which
-        for place, which in _NAME_COLUMNS.items()
+        place: condition
+        for place, condition in _NAME_COLUMNS.items()
         if _table_exists(connection, place[0])
     }
 

@@ -173,10 +173,10 @@ class ManifestTable(CatalogQueries):
                 {"tenant": ref.id, "source": source},
             )
             window = read_window(connection, ref, source, window_hours)
-            left = len(ids) + window.left
+            departed = len(ids) + window.left
             is_held = not allow_deletes and (
                 are_deletions_suspicious(len(ids), known or 0)
-                or are_deletions_suspicious(left, (known or 0) + window.left)
+                or are_deletions_suspicious(departed, (known or 0) + window.left)
             )
             if not is_held:
                 record_departures(

@@ -58,9 +58,9 @@ def is_pushed_again() -> sa.ColumnElement[bool]:
             sa.exists().where(
                 matches_document(table.c, documents.c),
                 table.c.revision.is_distinct_from(documents.c.revision),
-                *which,
+                *conditions,
             )
-            for table, which in (
+            for table, conditions in (
                 (source_records, ()),
                 (uploads, (uploads.c.enabled, ~is_of_record())),
             )
@@ -87,8 +87,8 @@ def has_unlisted_content() -> sa.ColumnElement[bool]:
             sa.exists().where(
                 matches_document(table.c, documents.c),
                 table.c.content_sha256.is_distinct_from(documents.c.content_sha256),
-                *which,
+                *conditions,
             )
-            for table, which in ((source_records, (~_has_content(),)), (uploads, ()))
+            for table, conditions in ((source_records, (~_has_content(),)), (uploads, ()))
         )
     )

@@ -177,13 +177,13 @@ class UploadTable(CatalogQueries):
 
     def forget_texts(self, ref: TenantRef) -> None:
         """Delete the data kept while uploads were disabled, once they are indexed again."""
-        again = sa.exists().where(
+        indexed_again = sa.exists().where(
             matches_document(documents.c, held_texts.c),
             documents.c.status == "READY",
             matches_document(uploads.c, documents.c),
             ~is_held(),
         )
-        self._database.delete(ref, held_texts, again)
+        self._database.delete(ref, held_texts, indexed_again)
 
 
 def _find_replaced(
@@ -232,8 +232,8 @@ def _require_room(
         )
 
 
-def _build_uploads_full_error(why: str) -> UploadsFull:
-    return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
+def _build_uploads_full_error(reason: str) -> UploadsFull:
+    return UploadsFull(reason, hint="delete files that are not needed, or replace one of them")
 
 
 def _select_uploads(tenant_id: str) -> sa.Select[Any]:

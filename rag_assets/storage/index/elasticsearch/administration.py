@@ -226,17 +226,17 @@ class ElasticsearchIndexes:
         deadline = time.monotonic() + _HISTORY_SECONDS
         with translated_errors():
             try:
-                if not (left := self._count_deleted(index_name)):
+                if not (remaining := self._count_deleted(index_name)):
                     return 0
                 self._client.indices.put_settings(index=index_name, settings=all_deleted)
                 last_operations = self._read_last_operations(index_name)
-                while left and time.monotonic() < deadline:
+                while remaining and time.monotonic() < deadline:
                     self._await_history(index_name, last_operations, deadline)
-                    left = self._merge_deleted(index_name)
-                    time.sleep(_POLL_SECONDS if left else 0.0)
+                    remaining = self._merge_deleted(index_name)
+                    time.sleep(_POLL_SECONDS if remaining else 0.0)
             except NotFoundError:
                 return 0
-        return left
+        return remaining
 
     def _merge_deleted(self, index_name: str) -> int:
         """Rewrite files that contain deleted entries; return how many deleted entries remain."""

@@ -253,10 +253,10 @@ def list_index_errors(
     index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
 ) -> list[RagAssetsError]:
     """Return the errors that requests for an index would raise."""
-    found = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
-    if health == "red" and _CLOSED not in found:
-        found.append(_RED)
-    return [_build_error(condition, index_name, "TENANT", client) for condition in found]
+    conditions = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
+    if health == "red" and _CLOSED not in conditions:
+        conditions.append(_RED)
+    return [_build_error(condition, index_name, "TENANT", client) for condition in conditions]
 
 
 def _build_other_product_error(body: object) -> IndexUnavailable:

@@ -45,8 +45,8 @@ class Ownership:
 
     def write_aliases(self, index_name: str) -> dict[str, Any]:
         """Return the aliases of a new index: one alias, for writing entries; see entries.bulk."""
-        every = self.named({"bool": {"filter": [{"match_all": {}}]}})
-        return {build_write_alias(index_name): {"filter": every}}
+        all_entries = self.named({"bool": {"filter": [{"match_all": {}}]}})
+        return {build_write_alias(index_name): {"filter": all_entries}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
         """Return an alias's filter with its owner in the name (`_name`) of the filter."""

@@ -193,8 +193,8 @@ def _match_any_value(field: str, values: Sequence[str | None]) -> dict[str, Any]
 def _match_paths(paths: Sequence[str]) -> dict[str, Any]:
     """Return a clause for URIs within one of these paths (see is_within)."""
     folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
-    either = [{"terms": {"uri": list(paths)}}, *folders]
-    return {"bool": {"should": either, "minimum_should_match": 1}}
+    clauses = [{"terms": {"uri": list(paths)}}, *folders]
+    return {"bool": {"should": clauses, "minimum_should_match": 1}}
 
 
 def _match_modification_time(

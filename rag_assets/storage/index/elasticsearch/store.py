@@ -288,15 +288,16 @@ class ElasticsearchSearcher:
         """
         missed = {
             number: parse_query_words(str(requests[number].by))
-            for number, of in words.items()
-            if not {*queries.parse_counted_analyses(answers[number])} <= {*of.analyses}
+            for number, query_words in words.items()
+            if not {*queries.parse_counted_analyses(answers[number])} <= {*query_words.analyses}
         }
         if missed:
             words |= missed
-            again = [
-                queries.build_word_count_search(owner, requests[n], of) for n, of in missed.items()
+            repeated = [
+                queries.build_word_count_search(owner, requests[n], query_words)
+                for n, query_words in missed.items()
             ]
-            counted = await self._fetch_answers(index_name, owner, again)
+            counted = await self._fetch_answers(index_name, owner, repeated)
             for number, answer in zip(missed, counted, strict=True):
                 answers[number] = answer
         for number in words:
@@ -304,8 +305,10 @@ class ElasticsearchSearcher:
             known = {*self._analyses.get((index_name, owner), ())}
             # Entries without an analysis mark will soon be written again, so they are not cached.
             if present and FORMER not in present and not present <= known:
-                every = tuple(analysis for analysis in ANALYSES if analysis in known | present)
-                self._analyses[index_name, owner] = every
+                all_analyses = tuple(
+                    analysis for analysis in ANALYSES if analysis in known | present
+                )
+                self._analyses[index_name, owner] = all_analyses
 
     async def _fetch_hits(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]

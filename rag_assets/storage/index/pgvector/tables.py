@@ -322,7 +322,10 @@ class PgVectors:
         of_owners: dict[Owner, list[Entry]] = {}
         for entry in entries:
             of_owners.setdefault(entry.owner, []).append(entry)
-        return sum(self.write_rows(owner, map(build_row, of)) for owner, of in of_owners.items())
+        return sum(
+            self.write_rows(owner, map(build_row, owner_entries))
+            for owner, owner_entries in of_owners.items()
+        )
 
     def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
         """Write rows of one build (see build_row); return their number."""
