@@ -191,22 +191,22 @@ class ChatModels:
         self._keys = KeyRing(catalog, settings)
         self._spending = ChatSpending(catalog)
         self._network = settings.private_endpoints
-        self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
+        self._chats: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
     async def get_chat(self, record: TenantRecord) -> TenantChat:
         """Return a tenant's chat model; the provider's key is read on the first request."""
-        former = self._made.get(record.ref)
+        former = self._chats.get(record.ref)
         if former is not None and former[0] == record.config:
             return former[1]
         chat = self._build_chat(record.ref, Tenant.from_config(record.config))
-        self._made[record.ref] = (record.config, chat)
+        self._chats[record.ref] = (record.config, chat)
         if former is not None:
             await former[1].model.close()
         return chat
 
     async def close(self) -> None:
         """Close this event loop's connections."""
-        for _, chat in list(self._made.values()):
+        for _, chat in list(self._chats.values()):
             await chat.model.close()
 
     def _build_chat(self, ref: TenantRef, tenant: Tenant) -> TenantChat:

@@ -187,7 +187,7 @@ _INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
 }
-_KNOWN = ("input_ids", "attention_mask", "token_type_ids")
+_KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
@@ -226,11 +226,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
 def plan_inputs(session: Any, weights: Path) -> Inputs:
     """Return the inputs that a model requires, after checking that all of them are supported."""
     required = {node.name: node.type for node in session.get_inputs()}
-    unknown = [n for n, kind in required.items() if n not in _KNOWN or kind not in _INTEGERS]
+    unknown = [n for n, kind in required.items() if n not in _KNOWN_INPUTS or kind not in _INTEGERS]
     if unknown:
         raise ConfigurationError(
             f"the ONNX model requires unknown inputs ({', '.join(unknown)}): {weights}",
-            hint=f"supported are {', '.join(_KNOWN)}",
+            hint=f"supported are {', '.join(_KNOWN_INPUTS)}",
         )
     return {name: _INTEGERS[kind] for name, kind in required.items()}
 

@@ -406,7 +406,7 @@ class _BatchFetch:
         self._ctx = ctx
         self._batch = batch
         self._outstanding = set(keys)
-        self._wanted = wanted
+        self._wanted_keys = wanted
         self._dimensions = dimensions
         self._keys: list[str] = []
         self._vectors: list[Vectors] = []
@@ -447,7 +447,7 @@ class _BatchFetch:
             self.refused += 1
             return
         self.texts += 1
-        if result.key in self._wanted:
+        if result.key in self._wanted_keys:
             self._keys.append(result.key)
             self._vectors.append(vectors)
         if len(self._keys) >= _GROUP_TEXTS:

@@ -82,12 +82,12 @@ class RateLimiter:
     def __init__(self, bytes_per_second: float = BYTES_PER_SECOND) -> None:
         self._rate = bytes_per_second
         self._started = monotonic()
-        self._taken = 0
+        self._bytes_read = 0
 
     def add_bytes(self, size: int) -> None:
         """Record that this many bytes were read, and sleep if the rate was exceeded."""
-        self._taken += size
-        ahead = self._taken / self._rate - (monotonic() - self._started)
+        self._bytes_read += size
+        ahead = self._bytes_read / self._rate - (monotonic() - self._started)
         if ahead > 0:
             sleep(ahead)
 

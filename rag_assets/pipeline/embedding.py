@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _LARGE_TEXTS = 100
 """A document that lacks more vectors than this is embedded after others of the same urgency."""
-_MOST_URGENT = (0, False)
+_MOST_URGENT_KEY = (0, False)
 _FLUSH_ITEMS = 2_000
 _FLUSH_SECONDS = 3.0
 _PAID_FLUSH_SECONDS = 0.1
@@ -190,14 +190,14 @@ def _embed_texts(
     items = _build_items(ctx, waiting, missing)
     order = {item.document.document_id: _get_sort_key(missing, item) for item in waiting}
     is_hurried = work.is_serving and any(
-        order.get(document.document_id, (document.urgency, False)) == _MOST_URGENT
+        order.get(document.document_id, (document.urgency, False)) == _MOST_URGENT_KEY
         for document in work.documents
     )
     stage = StageTime(ctx, ctx.limits.embed_seconds, is_hurried=is_hurried)
     urgent = {
         text
         for item in waiting
-        if order[item.document.document_id] == _MOST_URGENT
+        if order[item.document.document_id] == _MOST_URGENT_KEY
         for text in item.texts
     }
 

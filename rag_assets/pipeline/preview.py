@@ -76,7 +76,7 @@ class _TextCounter:
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
-        self._seen: set[str] = set()
+        self._counted_hashes: set[str] = set()
         self._under_way = set(map_texts_to_batches(ctx))
         self.missing = self.tokens = 0
         self.unread = UnreadDocuments(ctx.embedder)
@@ -84,8 +84,8 @@ class _TextCounter:
 
     def count(self, texts: dict[str, str | None]) -> None:
         """Count texts by hash; the text is None if its content is not needed."""
-        new = {key: text for key, text in texts.items() if key not in self._seen}
-        self._seen |= set(new)
+        new = {key: text for key, text in texts.items() if key not in self._counted_hashes}
+        self._counted_hashes |= set(new)
         without = self._ctx.lake.find_missing_vectors(self._ctx.embedder.embedder_id, set(new))
         without -= self._under_way
         self.missing += len(without)
@@ -103,7 +103,7 @@ class _TextCounter:
     @property
     def distinct_count(self) -> int:
         """Return the number of distinct texts."""
-        return len(self._seen)
+        return len(self._counted_hashes)
 
 
 def iter_due_documents(

@@ -48,7 +48,7 @@ class StoredQuestionVectors:
         self._catalog = catalog
         self._embedders = embedders
         self._vectors: dict[tuple[str, str], Vector] = {}
-        self._made: dict[str, Embedder] = {}
+        self._embedders_by_id: dict[str, Embedder] = {}
 
     def prepare(
         self, ref: TenantRef, tenant: Tenant, generation: Generation, texts: Sequence[str]
@@ -85,9 +85,9 @@ class StoredQuestionVectors:
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
         """See QuestionEmbedder."""
-        if serving.embedder_id not in self._made:
-            self._made[serving.embedder_id] = self._build_embedder(ref, tenant, serving)
-        embedder = self._made[serving.embedder_id]
+        if serving.embedder_id not in self._embedders_by_id:
+            self._embedders_by_id[serving.embedder_id] = self._build_embedder(ref, tenant, serving)
+        embedder = self._embedders_by_id[serving.embedder_id]
         return assess_reading(embedder, question, find_sentence_language(question))
 
     async def close(self) -> None:

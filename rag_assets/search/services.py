@@ -120,7 +120,7 @@ class EntryCache:
 
     def __init__(self, searcher: EntrySearcher, max_entries: int = _MAX_ENTRIES) -> None:
         self._searcher = searcher
-        self._most = max_entries
+        self._max_entries = max_entries
         self._builds: OrderedDict[_Build, _CachedBuild] = OrderedDict()
 
     async def find_at(
@@ -211,10 +211,10 @@ class EntryCache:
             known.add(document_id, sorted(entries, key=lambda entry: entry.id))
         while (
             len(self._builds) > 1
-            and sum(build.count for build in self._builds.values()) > self._most
+            and sum(build.count for build in self._builds.values()) > self._max_entries
         ):
             self._builds.popitem(last=False)
-        if known.count > self._most:
+        if known.count > self._max_entries:
             known.drop([document for document in known.documents if document not in by_document])
 
 

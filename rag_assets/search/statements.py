@@ -69,11 +69,11 @@ _VALUE_BEFORE: Final = rf"(?P<value>{_NUMBER}|(?<![^\W\d_])[^\W\d_]{{1,20}})"
 _SIDES: Final = {
     phrase: name.partition("_")[0] for name, phrases in BOUNDS.items() for phrase in phrases
 }
-_BEFORE: Final = "|".join((*BOUNDS["low"], *BOUNDS["high"]))
-_AFTER: Final = "|".join((*BOUNDS["low_after"], *BOUNDS["high_after"]))
+_BOUNDS_BEFORE: Final = "|".join((*BOUNDS["low"], *BOUNDS["high"]))
+_BOUNDS_AFTER: Final = "|".join((*BOUNDS["low_after"], *BOUNDS["high_after"]))
 _BOUNDED: Final = (
-    re.compile(rf"(?<!\w)(?P<bound>{_BEFORE})\s?(?:[€$£]\s?)?{_VALUE}"),
-    re.compile(rf"{_VALUE_BEFORE}\s?(?:[^\W\d_]{{1,20}}\s?)?(?P<bound>{_AFTER})(?!\w)"),
+    re.compile(rf"(?<!\w)(?P<bound>{_BOUNDS_BEFORE})\s?(?:[€$£]\s?)?{_VALUE}"),
+    re.compile(rf"{_VALUE_BEFORE}\s?(?:[^\W\d_]{{1,20}}\s?)?(?P<bound>{_BOUNDS_AFTER})(?!\w)"),
 )
 
 

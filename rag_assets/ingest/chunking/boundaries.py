@@ -233,7 +233,7 @@ _CLOSING: Final = re.compile(
 )
 """The start of a line that continues or closes the lines above it."""
 _OPEN_ENDS: Final = ("\\", "=", "|", "&", "+")
-_BELONGS_BELOW: Final = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|@|\[\w|;;|\"\"\")")
+_COMMENT_START: Final = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|@|\[\w|;;|\"\"\")")
 """The start of a comment or an annotation, which belongs to the line below it."""
 _TAB: Final = 4
 _HEADER_LINES: Final = 6
@@ -368,4 +368,4 @@ def find_code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float
 
 def _is_continued(above: str) -> bool:
     line = above.rstrip()
-    return line.endswith(_OPEN_ENDS) or _BELONGS_BELOW.match(line) is not None
+    return line.endswith(_OPEN_ENDS) or _COMMENT_START.match(line) is not None

@@ -25,7 +25,7 @@ from rag_assets.privacy.described import is_described
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
-_WITH_ADJACENT_SECRET = frozenset(("described-akia", "described-rsa"))
+_RULES_WITH_ADJACENT_SECRET = frozenset(("described-akia", "described-rsa"))
 """Patterns that match only an id or a first line. The secret next to the match may be unmasked."""
 _LEFT_SHARE = 2
 _MAX_EVIDENCE_CHARACTERS = 200
@@ -135,7 +135,9 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
     may lie next to the span.
     """
     for mask in masks:
-        if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_ADJACENT_SECRET):
+        if is_described(mask.rule) and not (
+            in_program and mask.rule not in _RULES_WITH_ADJACENT_SECRET
+        ):
             return True
     masked = sum(min(mask.end, chunk.end) - max(mask.start, chunk.start) for mask in masks)
     if masked * _LEFT_SHARE < chunk.end - chunk.start:

@@ -29,9 +29,9 @@ _MARKS: Final = " \t\r\n*_`"
 _MAX_LEAD_CHARACTERS: Final = 300
 _MAX_LINE_CHARACTERS: Final = 120
 _MAX_LINES: Final = 4
-_ROOM_SHARE: Final = 4
+_ROOM_DIVISOR: Final = 4
 """A context takes at most the limit of a passage divided by this number."""
-_WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
+_KINDS_WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
 _CELL_ENDS: Final = re.compile(r"[|\t;,]")
 
 
@@ -58,9 +58,9 @@ class ContextBuilder:
             room: size that is still available in the passage; text that does not fit is left
                 out.
         """
-        if self._regions[region].kind not in _WITH_CONTEXT:
+        if self._regions[region].kind not in _KINDS_WITH_CONTEXT:
             return "", 0
-        room = min(room, limit // _ROOM_SHARE)
+        room = min(room, limit // _ROOM_DIVISOR)
         lead, header = self._get_introduction_and_header(region)
         parts = []
         if start > self._regions[region].start:

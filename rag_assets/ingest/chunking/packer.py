@@ -190,7 +190,7 @@ def _find_longest_run(
     return high, 0
 
 
-_KEPT_WHOLE: Final = (Rank.BLOCK, Rank.ITEM)
+_UNCUT_RANKS: Final = (Rank.BLOCK, Rank.ITEM)
 """Ranks of the boundaries of blocks and items. Text between such boundaries is not cut if it fits
 into a passage."""
 _MAX_INDENT_CHARACTERS: Final = 200
@@ -331,7 +331,7 @@ class _Packer:
 
         Return 0 if nothing that fits into a passage starts there.
         """
-        for level in _KEPT_WHOLE:
+        for level in _UNCUT_RANKS:
             if self._units.ranks[low] >= level:
                 after = self._units.find_next_edge(low, level, high)
                 if self._units.estimate_size(low, after) <= self._limits.size:
@@ -387,7 +387,7 @@ class _Packer:
         fits = max(bisect_right(totals, totals[low] + budget, low, high + 1) - 1, low + 1)
         if fits >= high:
             return high
-        for level in _KEPT_WHOLE:
+        for level in _UNCUT_RANKS:
             stop = self._units.find_edge_before(fits, level)
             if stop <= low:
                 continue

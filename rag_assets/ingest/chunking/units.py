@@ -112,7 +112,7 @@ class CutRules:
 
 
 _CUTS: Final[Mapping[BlockKind, Cuts]] = {"table": find_table_cuts, "list": find_list_cuts}
-_WITH_CELLS: Final = frozenset({"table", "row"})
+_KINDS_WITH_CELLS: Final = frozenset({"table", "row"})
 
 
 class _UnitSpan(NamedTuple):
@@ -174,7 +174,7 @@ def find_units(
     sizes = grammar.measure.count([text[piece.start : piece.end] for piece in pieces])
     characters = build_grapheme_cuts(max(1, grammar.longest // 4))
     finer: list[Callable[[BlockKind], Cuts]] = [
-        lambda kind: find_cell_cuts if kind in _WITH_CELLS else grammar.prose,
+        lambda kind: find_cell_cuts if kind in _KINDS_WITH_CELLS else grammar.prose,
         lambda _: grammar.prose,
         lambda _: find_word_group_cuts,
         lambda _: characters,

@@ -337,8 +337,8 @@ def _reduce_to_ascii(data: bytes) -> bytes:
 
 PDF_MARK = b"%PDF-"
 _HEAD_BYTES = 1 << 20
-_PDF_MARK_WITHIN = 1024
-_KNOWN = frozenset({*SUFFIXES.values(), *SOURCE_CODE})
+_PDF_MARK_REACH_BYTES = 1024
+_KNOWN_TYPES = frozenset({*SUFFIXES.values(), *SOURCE_CODE})
 
 
 def detect(data: bytes, media_type: str | None = None) -> str:
@@ -371,7 +371,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if data.startswith(OLE2_MARK):
         return detect_ole2_type(file, declared)
     is_text = data.startswith(UTF16_MARKS) or _is_utf8(file)
-    if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
+    if PDF_MARK in data[:_PDF_MARK_REACH_BYTES] and (declared == PDF or not is_text):
         return PDF
     if meaning := detect_unsupported_format(data, is_text=is_text):
         raise DocumentUnsupported(f"unsupported format: {meaning}", hint=find_hint(meaning))
@@ -392,7 +392,7 @@ def _find_type_of_record_or_picture(data: bytes, media_type: str | None) -> str 
 def _normalize_declared_type(media_type: str | None) -> str | None:
     """Return the declared type in lower case, without parameters; None if it is unknown."""
     bare = (media_type or "").partition(";")[0].strip().lower()
-    return bare if bare in _KNOWN else None
+    return bare if bare in _KNOWN_TYPES else None
 
 
 def _choose_text_type(data: bytes, declared: str | None) -> str:

@@ -41,7 +41,7 @@ _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 TEXT_BOX = f"{W}txbxContent"
-LEFT_OUT = frozenset(
+OMITTED_TAGS = frozenset(
     {f"{W}{name}" for name in ("del", "moveFrom", "delText", "instrText", "pPr", "rPr", "rt")}
     | {f"{_MC}Fallback"}
 )
@@ -104,7 +104,7 @@ def _collect(node: _Element, inline: Inline) -> None:
         tag = child.tag
         if tag in _TEXTS:
             inline.texts.append(child.text or "")
-        elif tag in LEFT_OUT or (tag == _RUN and _is_hidden(child, inline)):
+        elif tag in OMITTED_TAGS or (tag == _RUN and _is_hidden(child, inline)):
             continue
         elif tag in _CHARACTERS:
             inline.texts.append(_CHARACTERS[tag])
@@ -442,7 +442,7 @@ class _DocxReader:
                 yield from self._read_paragraph(child)
             elif child.tag == _TABLE:
                 yield from self._read_table(child)
-            elif child.tag not in LEFT_OUT:  # such as a content control or an insertion
+            elif child.tag not in OMITTED_TAGS:  # such as a content control or an insertion
                 yield from self._iter_blocks(child)
 
     def _read_paragraph(self, paragraph: _Element) -> Iterator[Piece]:
@@ -526,7 +526,7 @@ class _DocxReader:
             elif child.tag == _TABLE:
                 rows = [list(_iter_cells(row)) for row in _iter_parts(child, _ROW)]
                 texts += (f"{line};" for line in self._iter_lines(rows))
-            elif child.tag not in LEFT_OUT:
+            elif child.tag not in OMITTED_TAGS:
                 texts.append(self._format_cell(child))
         return clean(collapse_spaces(" ".join(texts)))
 
@@ -554,7 +554,7 @@ def _iter_parts(node: _Element, tag: str) -> Iterator[_Element]:
     for child in node:
         if child.tag == tag:
             yield child
-        elif child.tag not in LEFT_OUT and child.tag not in {_PARAGRAPH, _TABLE}:
+        elif child.tag not in OMITTED_TAGS and child.tag not in {_PARAGRAPH, _TABLE}:
             yield from _iter_parts(child, tag)
 
 

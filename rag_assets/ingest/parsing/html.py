@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-_CHARSET_WITHIN = 1 << 16
+_CHARSET_REACH_BYTES = 1 << 16
 _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,400}?(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""",
     re.IGNORECASE,
@@ -111,7 +111,7 @@ def find_encoding(declared: str) -> str | None:
 
 
 def _detect_encoding(data: bytes) -> str:
-    match = _CHARSET.search(data[:_CHARSET_WITHIN])
+    match = _CHARSET.search(data[:_CHARSET_REACH_BYTES])
     if match is not None and (name := find_encoding(match[1].decode("latin-1"))) is not None:
         return name
     try:

@@ -47,7 +47,7 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _DAMAGE:
             raise _build_damage_error() from None
-        self._limit = self._left = limits.expanded_bytes
+        self._limit = self._bytes_left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MAX_PARTS:
             raise DocumentTooCostly(f"the document consists of more than {_MAX_PARTS:,} parts")
         # Some writers use different upper and lower case for a name; the format treats such names
@@ -76,8 +76,8 @@ class Archive:
             raise _build_damage_error() from None
 
     def _check_size(self, entry: zipfile.ZipInfo) -> None:
-        self._left -= entry.file_size
-        if self._left < 0:
+        self._bytes_left -= entry.file_size
+        if self._bytes_left < 0:
             raise DocumentTooCostly(
                 f"the unpacked document is larger than the limit of {self._limit:,} bytes",
                 hint="split the document",

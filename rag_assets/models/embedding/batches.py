@@ -73,18 +73,18 @@ class CallPace:
     """
 
     def __init__(self, limits: CallLimits, texts: int) -> None:
-        self._most_texts = max(1, min(limits.texts, MAX_BATCH))
-        self._most_calls = max(1, limits.concurrency)
-        is_short = texts <= self._most_texts or self._most_texts <= _FIRST_TEXTS
-        self.texts = self._most_texts if is_short else _FIRST_TEXTS
-        self.calls = self._most_calls if is_short else 1
+        self._max_texts = max(1, min(limits.texts, MAX_BATCH))
+        self._max_calls = max(1, limits.concurrency)
+        is_short = texts <= self._max_texts or self._max_texts <= _FIRST_TEXTS
+        self.texts = self._max_texts if is_short else _FIRST_TEXTS
+        self.calls = self._max_calls if is_short else 1
 
     def record(self, texts: int, seconds: float) -> None:
         """Adapt the limits to a completed call of this many texts."""
         fitting = int(texts * _CALL_SECONDS / max(seconds, 1e-6))
-        self.texts = max(1, min(self._most_texts, fitting))
+        self.texts = max(1, min(self._max_texts, fitting))
         if seconds <= _CALL_SECONDS:
-            self.calls = min(self._most_calls, self.calls + 1)
+            self.calls = min(self._max_calls, self.calls + 1)
 
 
 def pack_batches(

@@ -263,8 +263,8 @@ _BATCHES_PER_PAGE = 100
 # one.
 _BATCH_ID = re.compile(r"batch_[A-Za-z0-9]{1,80}")
 _FILE_ID = re.compile(r"file-[A-Za-z0-9]{1,80}")
-_UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
-_OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+_RUNNING_STATES = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
+_ENDED_STATES = frozenset({"completed", "failed", "expired", "cancelled"})
 _CODES = frozenset(
     {"token_limit_exceeded", "request_limit_exceeded", "rate_limit_exceeded", "too_many_tasks"}
     | {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
@@ -371,9 +371,9 @@ class OpenAIBatches(OpenAIEndpoint):
 
 
 def _read_status(batch: Batch) -> BatchStatus:
-    if batch.status in _UNDER_WAY:
+    if batch.status in _RUNNING_STATES:
         return BatchStatus("under way")
-    if batch.status not in _OVER:
+    if batch.status not in _ENDED_STATES:
         raise ValueError("the batch has an unknown state")
     if _list_files(batch) or batch.status == "completed":
         return BatchStatus("ended")

@@ -77,7 +77,7 @@ _ENDS = re.compile(
 _PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
 _BEFORE_FLAG = " \t\r\n\"'`([{=,|*_<>"
 _MAX_COMMAND_CHARACTERS = 400
-_NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
+_PREFIXES_WITHOUT_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
 _GROUPS = ("within", "inside", "double", "single", "bare")
 
 
@@ -88,7 +88,7 @@ def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         if anchor.start < done or (anchor.start and text[anchor.start - 1] not in _BEFORE_FLAG):
             continue
         match = _FLAG.match(text, anchor.start)
-        if match is None or match["name"].lower().startswith(_NO_VALUE):
+        if match is None or match["name"].lower().startswith(_PREFIXES_WITHOUT_VALUE):
             continue
         kind = find_value_kind(match["name"])
         if kind is None:

@@ -49,7 +49,7 @@ _STATED = re.compile(
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\n]{2,120}?)(?P=stars)(?![\w*])"
     r"|(?P<bare>[^\s\"'`“”„«»<>|]{4,200}))"
 )
-_BESIDE = re.compile(
+_VALUE_NEXT_TO_NAME = re.compile(
     rf"{_CLOSING}[ \t]{{1,4}}(?:[*_]{{0,3}}[\"'`“„«](?P<marked>[^\s\"'`“”„«»]{{4,121}})[\"'`”“»]"
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\s]{3,120}?)(?P=stars)(?![\w*])"
     r"|\(?(?P<bare>[^\s\"'`“”„«»<>|()]{4,200}))"
@@ -74,7 +74,7 @@ _SET_TO = re.compile(
 _BARE_OF = re.compile(
     r"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){1,4}(?<!this[ \t])(?<!each[ \t]))(?P<latter>[^\s\"'`<>|]{4,128})"
 )
-_LOOSE = (
+_LOOSE_PATTERNS = (
     ((" from ", " von ", " de "), _CHANGED),
     ((" auf ", " zu "), _SET_TO),
     (
@@ -111,7 +111,7 @@ def find_stated(text: str, name: Name) -> Iterator[SecretSpan]:
     span = _accept(text, name, match) if match is not None else None
     if span is not None and match is not None and _is_continued(text, span, match):
         span = None
-    if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
+    if span is None and (beside := _VALUE_NEXT_TO_NAME.match(text, name.end, limit)) is not None:
         span = _accept_after_name(text, name, beside)
     if span is None:
         span = _find_before(text, name)
@@ -133,7 +133,7 @@ def _find_changed(text: str, name: Name) -> Iterator[SecretSpan]:
     if text[name.end : name.end + 1] not in {" ", "\t"}:
         return
     following = text[name.end : name.end + _REACH]
-    for words, pattern in _LOOSE:
+    for words, pattern in _LOOSE_PATTERNS:
         likely = any(word in following for word in words)
         match = pattern.match(text, name.end, name.end + _REACH) if likely else None
         if match is None:

@@ -108,7 +108,7 @@ class Database:
             connect_args=build_connect_arguments(),
         )
         self._each_alone = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._of_one_state = self._engine.execution_options(
+        self._snapshot_engine = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         self._watched_at = time.monotonic()
@@ -161,7 +161,7 @@ class Database:
     def snapshot(self) -> Iterator[sa.Connection]:
         """Open a read-only transaction in which all statements see the same state."""
         try:
-            with self._of_one_state.begin() as connection:
+            with self._snapshot_engine.begin() as connection:
                 yield connection
         except (OperationalError, InterfaceError) as error:
             raise convert_error(error) from None

@@ -197,7 +197,7 @@ class KeyedTable:
         self._lock = threading.RLock()
         self._table: DeltaTable | None = None
         self._keys: dict[str, pl.DataFrame] = {}
-        self._left_out: frozenset[str] = frozenset()
+        self._skipped_files: frozenset[str] = frozenset()
 
     def open(self) -> DeltaTable | None:
         """Return the newest version of the table; None if it does not exist."""
@@ -224,7 +224,7 @@ class KeyedTable:
         file_column: str | None = None,
     ) -> pl.LazyFrame:
         """Return the rows of the table, or of some of its files, including duplicates."""
-        names = read_file_names(table) - self._left_out
+        names = read_file_names(table) - self._skipped_files
         names &= names if paths is None else set(paths)
         if not names:
             schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
@@ -246,7 +246,7 @@ class KeyedTable:
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
         """Cache the keys of new files, the smallest first; return the new files left uncached."""
-        names = read_file_names(table) - self._left_out
+        names = read_file_names(table) - self._skipped_files
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
         if not new:
@@ -390,7 +390,7 @@ class KeyedTable:
                         raise
                     if self._skips_damaged:
                         damaged = self._find_damaged_files("read")
-                        self._left_out = frozenset(file.path for file in damaged)
+                        self._skipped_files = frozenset(file.path for file in damaged)
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:

@@ -181,8 +181,8 @@ class SyncTable(CatalogQueries):
         )
 
 
-_LEFT = "documents_left"
-_HELD = "deletions_held"
+_DEPARTURE_EVENT = "documents_left"
+_HELD_EVENT = "deletions_held"
 _REFUSED = "too many records are missing from the last manifest"
 
 
@@ -265,7 +265,9 @@ class DepartureTable(CatalogQueries):
             .ext(distinct_on(events.c.tenant, source))
             .join(tenants, tenants.c.id == events.c.tenant)
             .where(
-                of_tenant, events.c.kind.in_((_HELD, _LEFT)), events.c.payload.has_key("manifest")
+                of_tenant,
+                events.c.kind.in_((_HELD_EVENT, _DEPARTURE_EVENT)),
+                events.c.payload.has_key("manifest"),
             )
             .order_by(events.c.tenant, source, events.c.id.desc())
             .subquery()
@@ -305,7 +307,7 @@ def read_window(
     )
     held_event = connection.execute(
         sa.select(events.c.id, events.c.payload)
-        .where(_is_event(ref, source, _HELD))
+        .where(_is_event(ref, source, _HELD_EVENT))
         .order_by(events.c.id.desc())
         .limit(1)
     ).first()
@@ -317,7 +319,7 @@ def read_window(
         since = min(
             since, datetime.fromisoformat(held_event.payload.get("since", since.isoformat()))
         )
-    in_window = _is_event(ref, source, _LEFT) & (events.c.at > since)
+    in_window = _is_event(ref, source, _DEPARTURE_EVENT) & (events.c.at > since)
     is_confirmed = events.c.payload["confirmed"].as_boolean()
     consent = (
         connection.scalar(sa.select(sa.func.max(events.c.id)).where(in_window, is_confirmed)) or 0
@@ -345,7 +347,7 @@ def record_departures(
     payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
     if is_manifest:
         payload["manifest"] = True
-    write_event(connection, ref.id, _LEFT, payload)
+    write_event(connection, ref.id, _DEPARTURE_EVENT, payload)
 
 
 def record_held_manifest(
@@ -358,15 +360,15 @@ def record_held_manifest(
         "manifest": True,
         "since": window.since.isoformat(),
     }
-    write_event(connection, ref.id, _HELD, payload)
+    write_event(connection, ref.id, _HELD_EVENT, payload)
 
 
 def accept_manifest(connection: sa.Connection, ref: TenantRef, source: str) -> None:
     """Record that a manifest was accepted, if the last manifest was refused."""
     of_manifests = events.c.payload.has_key("manifest")
-    kinds = sa.or_(_is_event(ref, source, _HELD), _is_event(ref, source, _LEFT))
+    kinds = sa.or_(_is_event(ref, source, _HELD_EVENT), _is_event(ref, source, _DEPARTURE_EVENT))
     last = sa.select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
-    if connection.scalar(last) == _HELD:
+    if connection.scalar(last) == _HELD_EVENT:
         record_departures(connection, ref, source, 0, is_confirmed=False, is_manifest=True)
 
 
@@ -376,7 +378,7 @@ def _is_refused_manifest(
     """Return whether an event records a refused manifest, with no accepted manifest after it."""
     if not payload.get("manifest"):
         return False
-    later = _is_event(ref, payload["source"], _LEFT) & (events.c.id > id_)
+    later = _is_event(ref, payload["source"], _DEPARTURE_EVENT) & (events.c.id > id_)
     return not connection.scalar(sa.select(sa.exists().where(later)))
 
 

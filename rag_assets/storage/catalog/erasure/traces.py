@@ -47,7 +47,7 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.catalog.uploads.model import uploads
 
-_OF_TENANT = "tenant = :tenant"
+_TENANT_CONDITION = "tenant = :tenant"
 _BATCH_ROWS = 500
 
 
@@ -62,7 +62,7 @@ class TextColumn:
     table: str
     column: str
     type: str = "text"
-    condition: str = _OF_TENANT
+    condition: str = _TENANT_CONDITION
 
     @property
     def name(self) -> str:

@@ -116,9 +116,9 @@ ChangeKind: TypeAlias = Literal[
     "tenant_removed",
     "restore_accepted",
 ]
-KEPT_OUTSIDE: Final = 200
+MAX_STORED_CHANGES: Final = 200
 """Number of newest changes that each store keeps."""
-_KEPT: Final = 5_000
+_MAX_CATALOG_CHANGES: Final = 5_000
 
 security_changes = sa.Table(
     "security_changes",
@@ -187,7 +187,7 @@ class SecurityChangeTable(CatalogQueries):
         row = self._database.fetch_row(query)
         return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
 
-    def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
+    def newest(self, limit: int = MAX_STORED_CHANGES) -> list[SecurityChange]:
         """Return the newest changes, oldest first."""
         order = security_changes.c.epoch.desc(), security_changes.c.id
         query = sa.select(security_changes).order_by(*order).limit(limit)
@@ -290,5 +290,5 @@ def _insert_change(
     values = {"id": uuid4(), "epoch": epoch, "tenant": tenant, "kind": kind}
     row = {**values, "name": name, "about": [*about], "at": sa.func.clock_timestamp()}
     connection.execute(sa.insert(security_changes).values(row))
-    old = security_changes.c.epoch <= epoch - _KEPT
+    old = security_changes.c.epoch <= epoch - _MAX_CATALOG_CHANGES
     connection.execute(sa.delete(security_changes).where(old))

@@ -29,7 +29,7 @@ _RETRIES: Final = 1
 _TRANSIENT: Final = (429, 502, 503, 504)
 """HTTP statuses after which a later request may be answered."""
 _FORBIDDEN: Final = (401, 403)
-_WITHOUT_MASTER: Final = "_na_"
+_NO_MASTER_ID: Final = "_na_"
 """The cluster id that a node reports before it has found a master."""
 
 
@@ -94,13 +94,13 @@ class Server:
             version.get("build_flavor") == "serverless",
             parse_cluster_id(cluster_id),
         )
-        self._info = None if cluster_id == _WITHOUT_MASTER else info
+        self._info = None if cluster_id == _NO_MASTER_ID else info
         return info
 
 
 def parse_cluster_id(text: str | None) -> str | None:
     """Return a cluster's id as stated by a node; None if the node does not know it yet."""
-    return None if text == _WITHOUT_MASTER else text
+    return None if text == _NO_MASTER_ID else text
 
 
 _DISK: Final = "cluster.routing.allocation.disk."
@@ -160,7 +160,7 @@ _PRIVILEGES: Final[Mapping[Purpose, tuple[str, ...]]] = {
     "searching": ("read", "view_index_metadata"),
 }
 _CHECK_SECONDS: Final = 10
-_WITHOUT_SECURITY: Final = (400, 404, 405)
+_NO_SECURITY_STATUSES: Final = (400, 404, 405)
 """HTTP statuses with which a server without security answers, because it does not have this
 request."""
 
@@ -271,7 +271,7 @@ class _Checker:
                     cluster=role["cluster"], index=role["indices"]
                 )
             except ApiError as error:
-                if error.status_code in _WITHOUT_SECURITY:
+                if error.status_code in _NO_SECURITY_STATUSES:
                     self._warnings.append("the server has no security: the account is not checked")
                     return None
                 raise

@@ -23,8 +23,8 @@ from rag_assets.storage.index.model import (
 )
 from rag_assets.storage.index.pgvector import tables
 from rag_assets.storage.index.pgvector.tables import (
+    BUILD_ERRORS,
     FAILURES,
-    OF_A_BUILD,
     OPTIONS,
     SECONDS,
     build_driver_url,
@@ -134,7 +134,7 @@ _OVERSAMPLING = 2
 precision."""
 # The order is by an expression without an index. Otherwise Postgres might search the graph here as
 # well, and miss entries that were found.
-_FOUND = sql.SQL(
+_SELECT_FOUND = sql.SQL(
     "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key, c.ordinal,"
     " c.within, 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
     " CASE WHEN %(symbols)s THEN coalesce(c.metadata -> %(symbol)s ->> 0, '') ELSE '' END"
@@ -145,7 +145,7 @@ _FOUND = sql.SQL(
 _COUNT = sql.SQL(
     "SELECT count(*) FROM (SELECT FROM {chunks} AS c WHERE {conditions} LIMIT %(most)s) AS few"
 )
-_NEAREST = sql.SQL(
+_SELECT_NEAREST = sql.SQL(
     "WITH found AS MATERIALIZED (SELECT v.rag_chunk_id FROM {vectors} AS v"
     " JOIN {chunks} AS c USING (rag_chunk_id) WHERE {conditions}"
     " ORDER BY {distance} LIMIT %(wide)s) {found}"
@@ -184,7 +184,7 @@ class PgVectorSearcher:
         except (*FAILURES, TimeoutError) as error:
             # Searches continue in the first store: the next searches should not wait for this
             # server.
-            if not isinstance(error, OF_A_BUILD):
+            if not isinstance(error, BUILD_ERRORS):
                 self._away_until = time.monotonic() + _PAUSE_SECONDS
             raise build_unavailable_error(error) from None
 
@@ -245,7 +245,9 @@ class _Search:
 
     async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the most similar entries that the graph search finds; it may miss some."""
-        rows = await self._fetch(connection, _NEAREST, distance=tables.distance(self._dimensions))
+        rows = await self._fetch(
+            connection, _SELECT_NEAREST, distance=tables.distance(self._dimensions)
+        )
         return [_read_candidate(row) for row in rows]
 
     async def compare_all(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
@@ -255,13 +257,13 @@ class _Search:
     async def _fetch(
         self, connection: psycopg.AsyncConnection[Any], template: sql.SQL, **more: sql.Composable
     ) -> list[Any]:
-        found = _FOUND.format(**self._parts)
+        found = _SELECT_FOUND.format(**self._parts)
         statement = template.format(**self._parts, **more, found=found)
         return await (await connection.execute(statement, self._values)).fetchall()
 
 
 def _read_candidate(row: Sequence[Any]) -> Candidate:
-    """Return the candidate in a row that _FOUND selects."""
+    """Return the candidate in a row that _SELECT_FOUND selects."""
     id_, document_id, index_key, uri, text_key, ordinal, within, cosine, symbol = row
     return Candidate(
         *(id_, document_id, index_key, float(cosine), uri, text_key, ordinal),

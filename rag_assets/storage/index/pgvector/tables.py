@@ -34,9 +34,9 @@ OPTIONS: Final[dict[str, Any]] = {
     # until enough rows pass the filters.
     "options": "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200",
 }
-OF_A_BUILD = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
+BUILD_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
 """Errors for a build whose tables were lost or have the columns of an earlier version."""
-FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
+FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *BUILD_ERRORS)
 """Errors after which a build's vectors count as unavailable."""
 
 
