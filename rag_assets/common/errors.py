@@ -332,7 +332,7 @@ class TenantGone(RagAssetsError):
     """The tenant was removed, disabled or re-created while this writer was working."""
 
 
-class BuildNotAskable(RagAssetsError):
+class BuildNotSearchable(RagAssetsError):
     """A build cannot be searched until a person acts: its model, key or index is missing."""
 
     def __init__(self, generation: int, cause: RagAssetsError) -> None:

@@ -267,5 +267,5 @@ def find_context_window(model: str) -> int | None:
 
 def _is_model_version(name: str, prefix: str) -> bool:
     """Return whether a name is `prefix` or a version of it: gpt-4-0613 is one of gpt-4."""
-    rest = name.removeprefix(prefix)
-    return rest != name and (not rest or rest[0] in _PREFIX_ENDS)
+    suffix = name.removeprefix(prefix)
+    return suffix != name and (not suffix or suffix[0] in _PREFIX_ENDS)

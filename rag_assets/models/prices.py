@@ -39,8 +39,8 @@ FREE = Price(per_million=0)
 
 def split_embedder_id(embedder_id: str) -> tuple[str, str]:
     """Return the provider and the model in an embedder's id."""
-    provider, _, rest = embedder_id.partition("/")
-    return provider, rest.rpartition("@")[0] or rest
+    provider, _, model_and_digest = embedder_id.partition("/")
+    return provider, model_and_digest.rpartition("@")[0] or model_and_digest
 
 
 class ChatPrice(BaseModel):

@@ -106,7 +106,7 @@ def compare_index(
     tallies = {
         v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in versions
     }
-    elsewhere = set(others)
+    other_generations = set(others)
     altered: set[str] = set()
     strange: dict[str, bool] = {}
     count = 0
@@ -114,7 +114,7 @@ def compare_index(
         if entry.tenant != owner.tenant or not entry.correctly_routed:
             strange[entry.id] = True
         elif entry.incarnation == owner.incarnation and (
-            entry.generation in elsewhere or entry.document_id in leaving
+            entry.generation in other_generations or entry.document_id in leaving
         ):
             continue
         elif not _is_recorded_entry(entry, owner, tallies):

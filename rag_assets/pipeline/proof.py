@@ -208,9 +208,9 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
         traces.dead.texts - (needed.texts or set()),
     )
     # Another document may contain one of the erased sentences in its own chunk.
-    elsewhere = ctx.lake.find_phrases_in_kept_texts(dead, traces.phrases)
-    elsewhere |= ctx.catalog.traces.find_shared_phrases(ctx.ref, ids, traces.phrases)
-    phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
+    shared_phrases = ctx.lake.find_phrases_in_kept_texts(dead, traces.phrases)
+    shared_phrases |= ctx.catalog.traces.find_shared_phrases(ctx.ref, ids, traces.phrases)
+    phrases = [phrase for phrase in traces.phrases if phrase not in shared_phrases]
     return Traces(ids, dead, phrases, sorted(names))
 
 

@@ -286,11 +286,11 @@ class Projects:
         else:
             require_changeable(former)
             compose(former.id, former.config)
-        done = self._catalog.projects.put(project, compose)
-        if done.changed and not done.created:
+        result = self._catalog.projects.put(project, compose)
+        if result.changed and not result.created:
             # Documents that wait for a provider's key may now be embedded by another provider.
-            self._catalog.quarantine.retry_transient_failures(done.record.ref)
-        return done
+            self._catalog.quarantine.retry_transient_failures(result.record.ref)
+        return result
 
     def put_organization(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import (
-    BuildNotAskable,
+    BuildNotSearchable,
     ConfigurationError,
     IndexInconsistent,
     RequestRefused,
@@ -109,7 +109,7 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
     """Search a build for every judged question of its tenant, and measure the hits.
 
     Raises:
-        BuildNotAskable: a build cannot be searched until a person acts.
+        BuildNotSearchable: a build cannot be searched until a person acts.
         RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
             unavailable.
         ServiceUnavailable: a server does not answer.
@@ -223,7 +223,7 @@ def _ask(
             asker.ask(generation, documents, manner, top_k=_DOCUMENT_TOP_K),
         )
     except (ConfigurationError, RequestRefused, IndexInconsistent) as error:
-        raise BuildNotAskable(generation.number, error) from error
+        raise BuildNotSearchable(generation.number, error) from error
 
 
 def _join_results(first: AskResult, second: AskResult) -> AskResult:
@@ -398,7 +398,7 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
         return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, minimum)
     try:
         comparison = compare_builds(ctx, new, serving, AskOptions(ctx.tenant.retrieval.mode))
-    except BuildNotAskable as error:
+    except BuildNotSearchable as error:
         if error.generation != serving.number:
             raise
         note = f"there is nothing to compare with: {error.advice}"

@@ -283,8 +283,8 @@ def _find_duplicates(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
 
 def _find_question_fault(question: JudgedQuestion) -> str | None:
     if question.kind == UNANSWERED:
-        answered = "the question has the kind none, but a judged passage answers it"
-        return answered if question.answerable else None
+        fault = "the question has the kind none, but a judged passage answers it"
+        return fault if question.answerable else None
     if question.answerable or (question.is_of_documents and question.relevant):
         return None
     return (

@@ -99,16 +99,16 @@ class FileFaults:
         return [f"{self.file}, line {line}: {reason}" for line, reason in sorted(self.wrong)]
 
 
-def find_text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
+def find_text_fault(value: object, noun: str, max_characters: int = MAX_NAME) -> str | None:
     """Return why a value cannot be stored as a text; None if it can."""
     if not isinstance(value, str):
-        return f"{what} is missing" if value is None else f"{what} must be a text"
+        return f"{noun} is missing" if value is None else f"{noun} must be a text"
     if not value.strip():
-        return f"{what} is empty"
+        return f"{noun} is empty"
     if "\0" in value or not _is_encodable(value):
-        return f"{what} has characters that cannot be stored"
-    if len(value) > most:
-        return f"{what} is longer than {most:,} characters"
+        return f"{noun} has characters that cannot be stored"
+    if len(value) > max_characters:
+        return f"{noun} is longer than {max_characters:,} characters"
     return None
 
 

@@ -304,9 +304,9 @@ class TenantsFile:
     def _resolve_paths(self, source: Any, whose: str) -> Any:
         if not isinstance(source, Mapping):
             return source
-        what = f"of source {source.get('name')!r} of {whose}"
+        source_text = f"of source {source.get('name')!r} of {whose}"
         paths = {
-            field: str(resolve_path(path, self.path.parent, f"{field} {what}"))
+            field: str(resolve_path(path, self.path.parent, f"{field} {source_text}"))
             for field, path in get_paths_by_field(source, self._kinds.sources).items()
         }
         return {**source, **paths}

@@ -91,11 +91,11 @@ def pack_batches(
     items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits
 ) -> Iterator[Batch]:
     """Pack texts into batches, each within the limits of a call."""
-    most = max(1, min(limits.texts, MAX_BATCH))
+    max_texts = max(1, min(limits.texts, MAX_BATCH))
     start = tokens = 0
     for end, count in enumerate(counts):
         full = limits.tokens is not None and tokens + count > limits.tokens
-        if end > start and (end - start >= most or full):
+        if end > start and (end - start >= max_texts or full):
             yield Batch(tuple(items[start:end]), tuple(counts[start:end]))
             start, tokens = end, 0
         tokens += count
@@ -125,8 +125,10 @@ class BatchPacker:
             counts_tokens or limits.tokens is not None or limits.input_tokens is not None
         )
         # Use a multiple of the batch size, so that no batch is cut short at the end of a group.
-        most = max(1, min(limits.texts, MAX_BATCH))
-        self._group = most * -(-_TOKENIZED_TEXTS // most) if self._counted else max(1, len(items))
+        max_texts = max(1, min(limits.texts, MAX_BATCH))
+        self._group = (
+            max_texts * -(-_TOKENIZED_TEXTS // max_texts) if self._counted else max(1, len(items))
+        )
         self._next = 0
         self._packing: asyncio.Task[list[Batch]] | None = None
         self.rejected: dict[str, str] = {}
@@ -166,12 +168,12 @@ class BatchPacker:
             return list(pack_batches(group, [0] * len(group), limits))
         texts = [item.text for item in group]
         counts = await asyncio.to_thread(self._embedder.count_tokens, texts)
-        most = limits.input_tokens
+        max_tokens = limits.input_tokens
         fitting = []
         for item, count in zip(group, counts, strict=True):
-            if most is not None and count > most:
+            if max_tokens is not None and count > max_tokens:
                 self.rejected[item.key] = (
-                    f"a chunk of {count:,} tokens exceeds the {most:,} that"
+                    f"a chunk of {count:,} tokens exceeds the {max_tokens:,} that"
                     f" {self._embedder.embedder_id} reads; set a smaller limit for its chunker"
                 )
             else:

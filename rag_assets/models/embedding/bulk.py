@@ -264,9 +264,9 @@ class _BulkRun:
         while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.is_behind:
                 return
-            batch, rest = self._queue.popleft().split_batch(self._pace.texts)
-            if rest is not None:
-                self._queue.appendleft(rest)
+            batch, remaining_batch = self._queue.popleft().split_batch(self._pace.texts)
+            if remaining_batch is not None:
+                self._queue.appendleft(remaining_batch)
             spooled = self._reserve(batch)
             if self._storage_error is not None:
                 return

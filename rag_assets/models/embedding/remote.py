@@ -106,8 +106,10 @@ class RemoteEmbedder(Embedder):
         self.dimensions = dimensions
         self.limits = replace(limits, concurrency=traffic.concurrency)
         if traffic.tokens_per_minute is not None:
-            most = max(1, traffic.tokens_per_minute // _MIN_CALLS_PER_MINUTE)
-            self.limits = replace(self.limits, tokens=min(most, limits.tokens or most))
+            tokens_per_call = max(1, traffic.tokens_per_minute // _MIN_CALLS_PER_MINUTE)
+            self.limits = replace(
+                self.limits, tokens=min(tokens_per_call, limits.tokens or tokens_per_call)
+            )
         self._traffic = traffic
         self._count = count
         self._retries: Mapping[Purpose, RetryPolicy] = {
@@ -262,8 +264,8 @@ class KnownModel:
             listed = ", ".join(map(str, possible))
             return f"the model has vectors of {listed} dimensions, not {dimensions}"
         if not possible and dimensions > self.dimensions:
-            most = self.dimensions
-            return f"the model's vectors have {most} dimensions at most, not {dimensions}"
+            max_dimensions = self.dimensions
+            return f"the model's vectors have {max_dimensions} dimensions at most, not {dimensions}"
         return None
 
 

@@ -441,13 +441,13 @@ async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             part = await anext(parts, None)
         if part is None:
             break
-        *ended, rest = part.split(b"\n")
+        *ended, partial_line = part.split(b"\n")
         for end in ended:
             line += end
             if line.strip():
                 yield bytes(line)
             line.clear()
-        line += rest
+        line += partial_line
         if len(line) > _LINE_BYTES:
             raise MalformedResponse(
                 f"a batch's results have a line of more than {_LINE_BYTES:,} bytes"

@@ -83,7 +83,7 @@ class RetryPolicy:
     tries: int
     seconds: float
     """Maximum seconds of all attempts and the pauses between them."""
-    least: float
+    min_seconds_left: float
     """Seconds that must be left for a further attempt to start."""
     first_pause: float = 1.0
     """Maximum seconds of the pause before the second attempt; doubled before every further
@@ -102,9 +102,9 @@ class RetryPolicy:
 
 
 # Providers count requests by the minute, and a Retry-After is rarely longer.
-DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, least=5.0)
+DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, min_seconds_left=5.0)
 """Limits for documents, which can wait: giving up would delay them for longer."""
-QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
+QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, min_seconds_left=1.0, first_pause=0.25)
 """Limits for queries, for which callers wait: ten seconds in total."""
 
 
@@ -164,7 +164,7 @@ class RetriedCall(Generic[AnswerT]):
         while answer is None:
             await self._wait(deadline)
             try:
-                answer = await self._attempt(self._give_up - self._policy.least)
+                answer = await self._attempt(self._give_up - self._policy.min_seconds_left)
             except DeadlineExceeded:
                 raise self._build_failure() from None
         return answer
@@ -199,7 +199,7 @@ class RetriedCall(Generic[AnswerT]):
             pause = max(pause, failure.retry_after)
             shared = min(pause, _MAX_SHARED_PAUSE_SECONDS)
             self._traffic.pause(shared, is_limited=failure.is_limited)
-        latest = self._give_up - self._policy.least
+        latest = self._give_up - self._policy.min_seconds_left
         if self.attempts >= self._policy.tries or time.monotonic() + pause > latest:
             raise failure
         until = math.inf if failure.retry_after is None or deadline is None else deadline

@@ -496,9 +496,9 @@ class ChangeChannel:
                 connection.execute(f"LISTEN {_CHANNEL}")
                 yield None
                 while True:
-                    came = list(connection.notifies(timeout=timeout, stop_after=1))
-                    yield from (notification.payload for notification in came)
-                    if not came:
+                    received = list(connection.notifies(timeout=timeout, stop_after=1))
+                    yield from (notification.payload for notification in received)
+                    if not received:
                         yield None
         except psycopg.OperationalError as error:
             raise ServiceUnavailable(

@@ -273,12 +273,12 @@ def _find_revision(connection: sa.Connection, history: _History) -> str | None:
 
 def _build_too_new_error(history: _History, present: str) -> SchemaTooNew:
     """Return the error for tables with a revision that only a newer program has."""
-    what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
+    owner_text, program = "the catalog has", f"rag-assets {version('rag-assets')}"
     if history.owner is not None:
-        what = f"the catalog's tables of system {history.owner.name!r} have"
+        owner_text = f"the catalog's tables of system {history.owner.name!r} have"
         program = history.owner.distribution
     return SchemaTooNew(
-        f"{what} schema revision {present}, which a newer program created; this program,"
+        f"{owner_text} schema revision {present}, which a newer program created; this program,"
         f" {program}, has {history.head}",
         hint="`rag-assets up` of the newer program replaces the processes of an installation;"
         " otherwise run this with the program that upgraded the catalog, or install its"

@@ -100,7 +100,7 @@ class BuildProgressQuery(CatalogQueries):
         readable = sa.and_(
             listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*")
         )
-        done = sa.and_(readable, indexed.indexed_key.is_not(None))
+        is_indexed = sa.and_(readable, indexed.indexed_key.is_not(None))
         behind = sa.or_(
             indexed.document_key.is_distinct_from(listed.document_key),
             indexed.config_key.is_distinct_from(sa.literal(config_key)),
@@ -108,12 +108,12 @@ class BuildProgressQuery(CatalogQueries):
         pending = sa.func.count().filter(readable, is_pending(sa.literal(config_key or "")))
         totals = (
             sa.select(
-                sa.func.count().filter(done),
-                sa.func.coalesce(sa.func.sum(indexed.chunk_count).filter(done), 0),
+                sa.func.count().filter(is_indexed),
+                sa.func.coalesce(sa.func.sum(indexed.chunk_count).filter(is_indexed), 0),
                 sa.func.count().filter(readable),
                 sa.func.count().filter(readable, behind),
                 pending,
-                sa.func.max(indexed.indexed_at).filter(done),
+                sa.func.max(indexed.indexed_at).filter(is_indexed),
             )
             .select_from(join_versions(number))
             .where(listed.tenant == tenant_id)
@@ -270,10 +270,10 @@ def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
     moved = sa.select(pages.c.tenant).where(
         matches_any(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
-    elsewhere = sa.select(moved_documents.c.tenant).where(
+    still_at_former_place = sa.select(moved_documents.c.tenant).where(
         matches_any(moved_documents.c.tenant, tenant_ids)
     )
-    all_removals = held.union_all(open_erasures, moved, elsewhere).subquery()
+    all_removals = held.union_all(open_erasures, moved, still_at_former_place).subquery()
     return sa.select(all_removals.c.tenant, sa.func.count().label("documents")).group_by(
         all_removals.c.tenant
     )

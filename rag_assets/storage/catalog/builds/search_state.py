@@ -192,9 +192,9 @@ class SearchStateReader:
 
 def _select_search_state(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
     tenant = tenants_table.c
-    most = sa.bindparam("most", type_=sa.BigInteger)
+    max_scopes = sa.bindparam("most", type_=sa.BigInteger)
     scopes = select_readable_scopes(
-        tenant.id, build_texts_parameter("principals"), most
+        tenant.id, build_texts_parameter("principals"), max_scopes
     ).scalar_subquery()
     moved = (
         sa.select(sa.func.jsonb_object_agg(pages.c.uuid, pages.c.scope))

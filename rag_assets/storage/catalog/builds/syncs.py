@@ -140,8 +140,8 @@ class SyncTable(CatalogQueries):
 
     def reset(self, ref: TenantRef) -> None:
         """Delete the listing digests, so that the next sync compares every source again."""
-        nothing = {"listing_digest": None, "retry_at": None, "last_error": None}
-        self._database.update(ref, syncs, **nothing, attempts=0)
+        cleared = {"listing_digest": None, "retry_at": None, "last_error": None}
+        self._database.update(ref, syncs, **cleared, attempts=0)
 
     def delete(self, ref: TenantRef, source: str) -> None:
         """Delete the row of a source that was removed with its documents."""

@@ -112,15 +112,15 @@ class RecordFreshnessQuery(CatalogQueries):
         # Use this once per statement: each further use would walk the tree again.
         out = select_excluded_pages(tenant_id)
         unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
-        came = [sa.select(sa.func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
-        first = sa.func.least(sa.func.min(sa.case(*waits)), *came)
+        arrival_times = [sa.select(sa.func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
+        first = sa.func.least(sa.func.min(sa.case(*waits)), *arrival_times)
         depth: sa.ColumnElement[Any] = build_document_count().filter(
             sa.or_(*(condition for condition, _ in waits))
         )
         for rows in unlisted:
             depth += sa.select(sa.func.count()).select_from(rows).scalar_subquery()
-        stays = sa.and_(documents.c.status != "DELETED", ~_is_left_out(record))
-        kept = sa.and_(stays, ~is_excluded(), ~_is_pushed_again(record))
+        is_kept = sa.and_(documents.c.status != "DELETED", ~_is_left_out(record))
+        kept = sa.and_(is_kept, ~is_excluded(), ~_is_pushed_again(record))
         settled = sa.and_(kept, documents.c.status == "FAILED")
         no_fault = documents.c.error_kind.in_(LEFT_OUT)
         query = select_documents(
@@ -130,7 +130,7 @@ class RecordFreshnessQuery(CatalogQueries):
             depth.label("depth"),
             sa.func.extract("epoch", sa.func.now() - first).label("waited"),
             build_document_count().filter(
-                sa.or_(sa.and_(stays, is_excluded()), sa.and_(settled, no_fault))
+                sa.or_(sa.and_(is_kept, is_excluded()), sa.and_(settled, no_fault))
             ),
             _count_left_out(tenant_id, readers, out),
             build_document_count().filter(settled, sa.func.coalesce(~no_fault, True)),
@@ -208,10 +208,12 @@ def select_unlisted(
 ) -> tuple[sa.Select[Any], sa.Select[Any]]:
     """Return queries for the arrival times of records, and of uploads, that were never listed."""
     of_files = (uploads.c.enabled, ~is_of_record())
-    came = source_records.c.waiting_since, uploads.c.updated_at
+    arrival_columns = source_records.c.waiting_since, uploads.c.updated_at
     found = (is_found(),), of_files
     rows = []
-    for table, at, conditions in zip((source_records, uploads), came, found, strict=True):
+    for table, at, conditions in zip(
+        (source_records, uploads), arrival_columns, found, strict=True
+    ):
         pushed = table.c
         known = sa.exists().where(matches_document(documents.c, pushed))
         of_sources = (pushed.tenant == tenant_id, matches_any(pushed.source, sources))

@@ -244,8 +244,8 @@ class IndexTable(CatalogQueries):
         if documents_limit is None or len(document_ids) <= documents_limit:
             return document_ids
         urgent = sum(row.urgency == 0 for row in rows)
-        most = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
-        return document_ids[: min(most, documents_limit)]
+        limit = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
+        return document_ids[: min(limit, documents_limit)]
 
     def count_pending(
         self,

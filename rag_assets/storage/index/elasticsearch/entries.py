@@ -366,13 +366,13 @@ def bulk(
     sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
     try:
         sent = deque([sender.submit(_send_actions, client, first, make_writable)])
-        done = 0
+        action_count = 0
         for part in parts:
             sent.append(sender.submit(_send_actions, client, part, make_writable))
             # One more request than there are threads may wait while the next one is prepared.
             if len(sent) > _BULK_THREADS:
-                done += sent.popleft().result()
-        return done + sum(part_sent.result() for part_sent in sent)
+                action_count += sent.popleft().result()
+        return action_count + sum(part_sent.result() for part_sent in sent)
     finally:
         sender.shutdown(wait=True, cancel_futures=True)
 
@@ -400,7 +400,7 @@ def _send_once(
         may_be_gone: whether deletions from a missing index count as done. Otherwise a missing index
             is an error, because it may only lack its write alias.
     """
-    done = 0
+    action_count = 0
     aliased = (
         {**action, "_index": mapping.build_write_alias(action["_index"])} for action in actions
     )
@@ -424,8 +424,8 @@ def _send_once(
             is_missing = operation == "delete" and result["status"] == _NOT_FOUND
             if not ok and not (is_missing and (may_be_gone or "error" not in result)):
                 raise build_bulk_item_error(result, client)
-            done += 1
-    return done
+            action_count += 1
+    return action_count
 
 
 def require_usable(client: Elasticsearch, index_name: str) -> None:

@@ -140,9 +140,9 @@ def compute_flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
     if (absolute := _parse_bytes(flood)) is not None:
         return absolute
     used = float(flood.rstrip("%")) / (100 if flood.endswith("%") else 1)
-    most = _parse_bytes(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
+    max_headroom = _parse_bytes(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
     required = int(size * (1 - used))
-    return required if most is None else min(required, most)
+    return required if max_headroom is None else min(required, max_headroom)
 
 
 def _parse_bytes(text: str) -> int | None:

@@ -286,19 +286,19 @@ class ElasticsearchSearcher:
         the same generation. The cache only decides which forms are counted first, never which
         entries are found: the answer shows whether some entries have none of the known analyses.
         """
-        missed = {
+        incomplete = {
             number: parse_query_words(str(requests[number].by))
             for number, query_words in words.items()
             if not {*queries.parse_counted_analyses(answers[number])} <= {*query_words.analyses}
         }
-        if missed:
-            words |= missed
+        if incomplete:
+            words |= incomplete
             repeated = [
                 queries.build_word_count_search(owner, requests[n], query_words)
-                for n, query_words in missed.items()
+                for n, query_words in incomplete.items()
             ]
             counted = await self._fetch_answers(index_name, owner, repeated)
-            for number, answer in zip(missed, counted, strict=True):
+            for number, answer in zip(incomplete, counted, strict=True):
                 answers[number] = answer
         for number in words:
             present = {*queries.parse_counted_analyses(answers[number])}
@@ -328,8 +328,8 @@ class ElasticsearchSearcher:
         for body in bodies:
             lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
         with translated_errors():
-            answered = await self._client.msearch(searches=lines)
-        answers: list[Mapping[str, Any]] = answered["responses"]
+            response = await self._client.msearch(searches=lines)
+        answers: list[Mapping[str, Any]] = response["responses"]
         for answer in answers:
             if "error" in answer:
                 raise convert_response_error(
