@@ -53,7 +53,7 @@ class Cap:
 
     @property
     def share(self) -> float:
-        """Return the spent share of the cap, 0 to 1; above 1 if an estimate was too low."""
+        """Return the share of the cap that is spent, 0 to 1; above 1 if an estimate was too low."""
         return self.spent / self.most if self.most else 1.0
 
     @property

@@ -27,7 +27,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """The free space on a disk, and the free space that it needs."""
+    """The free space on a disk, and the space that must stay free on it."""
 
     place: str
     free_bytes: int

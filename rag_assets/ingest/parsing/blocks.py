@@ -161,7 +161,7 @@ def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece
 def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
     """Return a text of these pieces, and its blocks.
 
-    Blank lines separate the blocks; between two rows, it is a line end.
+    Blank lines separate the blocks; but two adjacent rows are separated by a line end.
     """
     texts: list[str] = []
     blocks: list[Block] = []

@@ -213,7 +213,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _parse_origin(request.url) != self._origin:
             raise build_unsent_refusal(
-                "a request to a server other than that of base_url was blocked"
+                "a request was blocked: its server is not the server of base_url"
             )
         for address in await self._resolve_permitted():
             try:

@@ -148,8 +148,8 @@ class RetriedCall(Generic[AnswerT]):
         """Make attempts until one succeeds, and return its response.
 
         Args:
-            deadline: time.monotonic() after which neither the first attempt is sent, nor a
-                further attempt that the provider has postponed.
+            deadline: a time.monotonic(). After it, the first attempt is not sent, and neither is
+                a further attempt that the provider has postponed.
 
         Raises:
             DeadlineExceeded: the deadline passed; the call may be made again later.

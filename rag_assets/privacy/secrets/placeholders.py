@@ -119,7 +119,7 @@ def is_predicate(word: str) -> bool:
     )
 
 
-_FEW_CHARACTERS = 3
+_FEW_DISTINCT_CHARACTERS = 3
 _MIN_DISTINCT_CHARACTERS = 6
 _PARTS = (
     "...", "…", "xxxx", "****", "••••", "your-", "your_", "your ", "example.com", "placeholder",
@@ -167,7 +167,7 @@ def is_placeholder(value: str) -> bool:
     bare = value.strip("\"'`“”‘’«» \t")
     lowered = bare.strip("()[]{}.,;:!?*_").lower()
     if not lowered:
-        return len(set(bare)) <= _FEW_CHARACTERS
+        return len(set(bare)) <= _FEW_DISTINCT_CHARACTERS
     if bare.endswith(("...", "…")) or bare.lower().startswith(_STARTS):
         return True
     return _is_reference(bare) or _is_description(lowered) or is_encoded_placeholder(bare)
@@ -185,7 +185,11 @@ def _is_reference(bare: str) -> bool:
 
 def _is_description(lowered: str) -> bool:
     """Return whether a value describes what to fill in, or is an example, or repetitive."""
-    if len(set(lowered)) < _FEW_CHARACTERS or is_made_of_words(lowered) or lowered.endswith(_ENDS):
+    if (
+        len(set(lowered)) < _FEW_DISTINCT_CHARACTERS
+        or is_made_of_words(lowered)
+        or lowered.endswith(_ENDS)
+    ):
         return True
     if (
         "example" in lowered

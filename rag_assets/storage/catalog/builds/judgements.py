@@ -185,24 +185,24 @@ class JudgementTable(CatalogQueries):
         return by_name
 
     def find_in_both(
-        self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
+        self, tenant_id: str, generation: int, other_generation: int, document_ids: Collection[str]
     ) -> set[str]:
         """Return which of these documents two generations contain in the same version."""
-        theirs = document_index.alias()
+        other_index = document_index.alias()
         query = (
             sa.select(document_index.c.document_id)
             .join(
-                theirs,
-                matches_document(theirs.c, document_index.c)
-                & (theirs.c.document_key == document_index.c.document_key),
+                other_index,
+                matches_document(other_index.c, document_index.c)
+                & (other_index.c.document_key == document_index.c.document_key),
             )
             .join(documents, is_same_document())
             .where(
                 document_index.c.tenant == tenant_id,
-                document_index.c.generation == one,
-                theirs.c.generation == other,
+                document_index.c.generation == generation,
+                other_index.c.generation == other_generation,
                 document_index.c.indexed_key.is_not(None),
-                theirs.c.indexed_key.is_not(None),
+                other_index.c.indexed_key.is_not(None),
                 documents.c.status != "DELETED",
             )
         )

@@ -320,7 +320,7 @@ def _count_left_out(
             source_records.c.tenant == tenant_id, ~is_found()
         )
         return left_out_records.scalar_subquery()
-    # All of these are attached to pages, because only comments and files are kept like this.
+    # All of these are attached to pages: only comments and files are stored but not listed.
     rows = select_placed_records(tenant_id, sa.literal(NOBODY)).where(~is_found())
     placed = add_excluded_scopes(rows, out)
     count = sa.select(sa.func.count()).select_from(placed).where(is_readable(placed, [*readers]))
