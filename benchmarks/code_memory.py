@@ -190,8 +190,8 @@ def time_calls(work: Callable[[str], None], names: Sequence[str]) -> dict[str, f
 async def time_questions(session: Session) -> dict[str, Any]:
     """Time questions with and without the walk, in turns."""
     stores = (session.catalog, session.store, session.embedders)
-    walking = AsyncRetriever(*stores, journaled=False)
-    plain = AsyncRetriever(*stores, steps=StepLists(), journaled=False)
+    walking = AsyncRetriever(*stores, is_journaled=False)
+    plain = AsyncRetriever(*stores, steps=StepLists(), is_journaled=False)
     try:
         names = [NAMED[turn % len(NAMED)] for turn in range(WARM + ROUNDS)]
         named = [await time_question(walking, name) for name in names]

@@ -26,7 +26,10 @@ def iter_parsed_batches(ctx: TenantContext, run_id: str) -> Iterator[list[Parsed
     """Yield the parsed documents to check, in batches whose chunks fit in memory."""
     documents = find_documents_to_check(ctx, run_id)
     for batch in batched(
-        documents, _BATCH_DOCUMENTS, weight=lambda document: document.facts.size, most=_BATCH_BYTES
+        documents,
+        _BATCH_DOCUMENTS,
+        weight=lambda document: document.facts.size,
+        max_weight=_BATCH_BYTES,
     ):
         parsed = find_parsed_documents(ctx, batch)
         if parsed:

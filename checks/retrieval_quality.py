@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
-from rag_assets.common.errors import BuildNotAskable, RequestsStopped
+from rag_assets.common.errors import BuildNotSearchable, RequestsStopped
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import AskOptions
@@ -101,7 +101,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         return build_serving_verdict(
             evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode)), least
         )
-    except (BuildNotAskable, RequestsStopped) as error:
+    except (BuildNotSearchable, RequestsStopped) as error:
         if context.build is not None:
             raise  # The quality is unknown, so the build is judged again later.
         return _build_verdict_without_questions(

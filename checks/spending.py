@@ -2,7 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
-from rag_assets.billing.spending import EVENTS_READ, Cap, CapName, build_caps, find_holding_caps
+from rag_assets.billing.spending import (
+    MAX_COMPARED_EVENTS,
+    Cap,
+    CapName,
+    build_caps,
+    find_holding_caps,
+)
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import dollars, format_count
@@ -74,7 +80,9 @@ def _judge_spending(ctx: TenantContext) -> Verdict:
     waiting = ctx.catalog.quarantine.count_waiting_for_retry(ctx.ref.id) if caps else 0
     events: Sequence[Event] = ()
     if waiting:
-        events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=EVENTS_READ)
+        events = ctx.catalog.events.latest(
+            ctx.ref.id, kind="cap_reached", limit=MAX_COMPARED_EVENTS
+        )
     return build_verdict(spent, caps, find_holding_caps(caps, events, day), waiting)
 
 

@@ -44,7 +44,7 @@ def require_levels(chunker: str, levels: int | None, below_three: int, below_fou
     for marks, expected in (("###", below_three), ("####", below_four)):
         text = f"# Above\n\n{'Words of it. ' * 240}\n\n{marks} Below\n\n{'Others. ' * 60}\n"
         parsed = parse_markdown(text)
-        chunks = chunk_document(parsed, chosen, parsed_digest="d", confined=False).chunks
+        chunks = chunk_document(parsed, chosen, parsed_digest="d", is_confined=False).chunks
         assert len(chunks) == expected
         assert sum(chunk.text.count("Words of it.") for chunk in chunks) == 240
     usual = ChunkerConfig.model_validate(given).parameters

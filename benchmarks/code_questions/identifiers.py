@@ -167,7 +167,7 @@ async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:
         session.store,
         session.embedders,
         steps=load_installed_steps(),
-        journaled=False,
+        is_journaled=False,
     )
     try:
         return [

@@ -146,7 +146,7 @@ def ask_all(session: Session, variant: Variant, questions: Sequence[Question]) -
 async def _ask_all(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
     steps = build_steps(variant)
     stores = (session.catalog, session.store, session.embedders)
-    retriever = AsyncRetriever(*stores, steps=steps, journaled=False)
+    retriever = AsyncRetriever(*stores, steps=steps, is_journaled=False)
     passages: dict[str, list[FoundPassage]] = {}
     spent: list[float] = []
     try:

@@ -109,7 +109,7 @@ async def put_content(
                 received,
                 file_name=file.name,
                 by=identity.name,
-                pictures=file.may_be_picture,
+                accepts_pictures=file.may_be_picture,
             ),
         )
         changed = await backend.write(

@@ -80,9 +80,9 @@ class ChatSpending:
             _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")
         finally:
             with self._lock:
-                left = self._in_progress.pop(ref, 0.0) - reserved
-                if left > 0:
-                    self._in_progress[ref] = left
+                still_reserved = self._in_progress.pop(ref, 0.0) - reserved
+                if still_reserved > 0:
+                    self._in_progress[ref] = still_reserved
 
 
 class BilledChat:
@@ -111,8 +111,8 @@ class BilledChat:
     ) -> Completion:
         """Answer a prompt if its highest possible cost is within all caps; see ChatModel."""
         read = estimate_input_tokens(instructions, prompt)
-        most = (self._price or _FREE).compute_cost(read, max_tokens)
-        await self._reserve(most)
+        highest_cost = (self._price or _FREE).compute_cost(read, max_tokens)
+        await self._reserve(highest_cost)
         used = Usage()
         try:
             completion = await self._model.complete(
@@ -129,7 +129,7 @@ class BilledChat:
         finally:
             # This continues if the caller is cancelled in the meantime.
             await asyncio.shield(
-                asyncio.to_thread(self._spending.settle, self._ref, most, *self._name, used)
+                asyncio.to_thread(self._spending.settle, self._ref, highest_cost, *self._name, used)
             )
         return completion
 
@@ -191,22 +191,22 @@ class ChatModels:
         self._keys = KeyRing(catalog, settings)
         self._spending = ChatSpending(catalog)
         self._network = settings.private_endpoints
-        self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
+        self._chats: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
     async def get_chat(self, record: TenantRecord) -> TenantChat:
         """Return a tenant's chat model; the provider's key is read on the first request."""
-        former = self._made.get(record.ref)
+        former = self._chats.get(record.ref)
         if former is not None and former[0] == record.config:
             return former[1]
-        made = self._build_chat(record.ref, Tenant.from_config(record.config))
-        self._made[record.ref] = (record.config, made)
+        chat = self._build_chat(record.ref, Tenant.from_config(record.config))
+        self._chats[record.ref] = (record.config, chat)
         if former is not None:
             await former[1].model.close()
-        return made
+        return chat
 
     async def close(self) -> None:
         """Close this event loop's connections."""
-        for _, chat in list(self._made.values()):
+        for _, chat in list(self._chats.values()):
             await chat.model.close()
 
     def _build_chat(self, ref: TenantRef, tenant: Tenant) -> TenantChat:

@@ -255,7 +255,7 @@ def _load_local_embedder(config: EmbedderConfig) -> Embedder:
 
 @lru_cache(maxsize=16)
 def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Embedder:
-    """Return a local embedder with this id, if necessary by the rules of earlier versions."""
+    """Return the local embedder with this id, if needed by the rules of an earlier version."""
     embedder = _load_local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder

@@ -162,7 +162,7 @@ PURPOSES = (*WITH_KEYS, RERANK)
 _SHOWN_CHARACTERS = 4
 _MIN_SHOWN_CHARACTERS = 16
 """A key shorter than this is displayed without any of its characters."""
-_LONGEST = 4096
+_MAX_KEY_CHARACTERS = 4096
 
 
 class KeyRing:
@@ -239,10 +239,10 @@ class KeyRing:
         is reported before former master keys are deleted from the file.
         """
         with self._table.rotation_lock():
-            given = read_environment_keys(self._environ)
-            if given is None:
+            environment_keys = read_environment_keys(self._environ)
+            if environment_keys is None:
                 return self._rotate_file(report)
-            count = self._reseal_all_keys(given)
+            count = self._reseal_all_keys(environment_keys)
             report(count)
             return count
 
@@ -253,13 +253,13 @@ class KeyRing:
     def _rotate_file(self, report: Callable[[int], None]) -> int:
         stored = self._table.all()
         file = self._get_writable_file()
-        held = file.read()
+        master_keys = file.read()
         for key in stored:
-            self._find_master_key(key, held)
-        if held is None:
+            self._find_master_key(key, master_keys)
+        if master_keys is None:
             report(0)
             return 0
-        keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
+        keys = MasterKeys(MasterKey.random(), (master_keys.present, *master_keys.former))
         # The file is written before any key is encrypted with the new master key; former keys stay
         # in it until they are no longer needed.
         file.replace(keys)
@@ -372,7 +372,7 @@ def require_key(secret: SecretStr) -> None:
             "the value is a reference to an environment variable, not a key",
             hint="set the reference in tenants.yaml instead, for example embedder.api_key: $NAME",
         )
-    if len(value) > _LONGEST or not all("!" <= character <= "~" for character in value):
+    if len(value) > _MAX_KEY_CHARACTERS or not all("!" <= character <= "~" for character in value):
         raise ConfigurationError(
             "the value cannot be a key: it is too long, or contains white space, control"
             " characters or characters that HTTP headers do not allow",

@@ -93,9 +93,9 @@ class KeyTests:
 
     def _find_embedder_of_projects(self) -> EmbedderConfig:
         """Return the embedder in the initial configuration of projects."""
-        beginning = TenantsFile(
+        initial_config = TenantsFile(
             self._settings.tenants_file, cache=self._settings.local / "cache"
-        ).beginning_of_projects()
+        ).load_initial_project_config()
         for profile in list_project_profiles():
-            return Tenant.from_config(build_example_config(beginning, profile)).embedder
+            return Tenant.from_config(build_example_config(initial_config, profile)).embedder
         return EmbedderConfig(provider=AUTO)

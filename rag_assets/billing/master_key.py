@@ -93,7 +93,7 @@ _HEAD = """\
 # rag-assets: encrypts the provider keys that the catalog keeps. Keep a copy in a safe place:
 # with it and the database anyone can read the keys; without it nobody can.
 """
-_MAX_BYTES = 65_536
+_MAX_FILE_BYTES = 65_536
 
 
 def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
@@ -105,10 +105,10 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     """
     if settings.master_key_file is not None:
         return settings.master_key_file
-    given = environ.get("XDG_CONFIG_HOME", "")
+    config_home = environ.get("XDG_CONFIG_HOME", "")
     try:
         # Relative paths are ignored: XDG Base Directory Specification 0.8.
-        folder = Path(given) if Path(given).is_absolute() else Path.home() / ".config"
+        folder = Path(config_home) if Path(config_home).is_absolute() else Path.home() / ".config"
     except RuntimeError:
         raise ConfigurationError(
             "there is no folder for the master key: the user has no home folder",
@@ -162,7 +162,7 @@ class KeyFile:
         try:
             self._require_place()
             self._require_private(os.fstat(handle))
-            content = os.read(handle, _MAX_BYTES)
+            content = os.read(handle, _MAX_FILE_BYTES)
         finally:
             os.close(handle)
         lines = content.decode("ascii", "replace").splitlines()
@@ -177,9 +177,9 @@ class KeyFile:
 
     def create(self) -> MasterKeys:
         """Return the keys in the file; create it if missing, with one key for all processes."""
-        found = self.read()
-        if found is not None:
-            return found
+        file_keys = self.read()
+        if file_keys is not None:
+            return file_keys
         self._require_place()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -195,10 +195,10 @@ class KeyFile:
             sync_folder(self.path.resolve().parent)
         except OSError as error:
             raise self._build_error(f"cannot be written: {type(error).__name__}") from None
-        made = self.read()
-        if made is None:
+        keys = self.read()
+        if keys is None:
             raise self._build_error("was removed right after it was created")
-        return made
+        return keys
 
     def replace(self, keys: MasterKeys) -> None:
         """Write these keys to the file atomically; concurrent callers wait for each other."""
@@ -235,9 +235,9 @@ class KeyFile:
         if facts.st_mode & 0o077:
             raise self._build_error("can be read by other users", hint=f"chmod 600 {self.path}")
 
-    def _build_error(self, why: str, hint: str | None = None) -> ConfigurationError:
+    def _build_error(self, reason: str, hint: str | None = None) -> ConfigurationError:
         return ConfigurationError(
-            f"the master key file {self.path} {why}",
+            f"the master key file {self.path} {reason}",
             hint=hint or f"repair it, or set {FILE_VARIABLE} to another file",
         )
 

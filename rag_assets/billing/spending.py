@@ -53,7 +53,7 @@ class Cap:
 
     @property
     def share(self) -> float:
-        """Return the spent share of the cap, 0 to 1; above 1 if an estimate was too low."""
+        """Return the share of the cap that is spent, 0 to 1; above 1 if an estimate was too low."""
         return self.spent / self.most if self.most else 1.0
 
     @property
@@ -99,7 +99,7 @@ def build_caps(config: CapsConfig, spent: SpendingTotals, today: date) -> list[C
         ("per_day", config.per_day, spent.day, _get_midnight(today + timedelta(days=1))),
         ("per_run", config.per_run, spent.run, None),
     )
-    return [Cap(name, most, used, until) for name, most, used, until in caps if most is not None]
+    return [Cap(name, limit, used, until) for name, limit, used, until in caps if limit is not None]
 
 
 def find_stopping_cap(caps: list[Cap], cost: float) -> Cap | None:
@@ -110,7 +110,7 @@ def find_stopping_cap(caps: list[Cap], cost: float) -> Cap | None:
 def require_price(tenant: Tenant) -> Price | None:
     """Return the price of a tenant's embedder; None if it is unknown and the tenant has no caps."""
     price = find_price(tenant.embedder)
-    caps = [name for name, most in tenant.caps if most is not None]
+    caps = [name for name, limit in tenant.caps if limit is not None]
     if price is None and caps:
         model = " ".join(filter(None, (tenant.embedder.provider, tenant.embedder.model)))
         raise ConfigurationError(
@@ -157,7 +157,7 @@ class Spending:
         Return the price in dollars; None if it is unknown.
         """
         with self._lock:
-            cost = (self._price or FREE).compute_cost(tokens, batch=True)
+            cost = (self._price or FREE).compute_cost(tokens, is_batch=True)
             self._require_budget(cost)
             self.promised += cost
         return None if self._price is None else cost
@@ -188,16 +188,16 @@ class Spending:
             return new
 
 
-def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
+def build_usage(charge: Charge, price: Price | None, *, is_batch: bool = False) -> Usage:
     """Return the usage of a finished request."""
     return Usage(
         requests=charge.requests,
         retries=max(0, charge.requests - 1),
         texts=charge.texts,
         tokens=charge.tokens,
-        batch_tokens=charge.tokens if batch else 0,
+        batch_tokens=charge.tokens if is_batch else 0,
         unpriced_tokens=charge.tokens if price is None else 0,
-        cost=0.0 if price is None else price.compute_cost(charge.tokens, batch=batch),
+        cost=0.0 if price is None else price.compute_cost(charge.tokens, is_batch=is_batch),
     )
 
 
@@ -205,7 +205,7 @@ def _get_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-EVENTS_READ: Final = 20
+MAX_COMPARED_EVENTS: Final = 20
 """Number of latest events of stopped runs that are compared with the caps."""
 
 

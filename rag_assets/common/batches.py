@@ -15,13 +15,13 @@ def batched(
     size: int | None,
     *,
     weight: Callable[[_T], int] | None = None,
-    most: int | None = None,
+    max_weight: int | None = None,
 ) -> Iterator[list[_T]]:
     """Split items into non-empty batches, in order; each item is read only when it is needed.
 
     Args:
-        weight: returns the weight of an item, in any unit; required with `most`.
-        most: limit of a batch's weight; None for no limit. A heavier item is in its own batch.
+        weight: returns the weight of an item, in any unit; required with `max_weight`.
+        max_weight: limit of a batch's weight; None: no limit. A heavier item has its own batch.
     """
     if size is not None and size < 1:
         raise ValueError("the size of a batch must be positive")
@@ -29,7 +29,7 @@ def batched(
     total = 0
     for item in items:
         heavy = 0 if weight is None else weight(item)
-        if batch and most is not None and total + heavy > most:
+        if batch and max_weight is not None and total + heavy > max_weight:
             yield batch
             batch, total = [], 0
         batch.append(item)

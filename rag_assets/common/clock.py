@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-MOST_SKEW: Final = timedelta(hours=1)
+MAX_SKEW: Final = timedelta(hours=1)
 """Largest accepted difference between a machine's clock and another trusted clock."""
-MOST_JUMP: Final = timedelta(days=1)
+MAX_JUMP: Final = timedelta(days=1)
 """If the clock is at most this much ahead of the last trusted time, it is trusted without further
 evidence."""
 

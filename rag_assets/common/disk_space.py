@@ -18,7 +18,7 @@ from rag_assets.common.settings import Settings
 
 FLOOD_STAGE_BYTES: Final = 1 << 30
 """Flood stage of the embedded Elasticsearch; see rag_assets.runtime.elasticsearch_node."""
-_LEAST_SHARE: Final = 0.05
+_MIN_FREE_SHARE: Final = 0.05
 _HINT: Final = (
     "free or add disk space there; results that were already paid for are kept. Run"
     " `rag-assets up` if servers have stopped, then sync again"
@@ -27,7 +27,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """The free space on a disk, and the free space that it needs."""
+    """The free space on a disk, and the space that must stay free on it."""
 
     place: str
     free_bytes: int
@@ -53,15 +53,15 @@ class DiskSpace:
 
 def measure_disks(folders: Iterable[Path | str]) -> list[DiskSpace]:
     """Return the space of each disk with one of these folders; object stores are skipped."""
-    found: dict[int, DiskSpace] = {}
+    disks: dict[int, DiskSpace] = {}
     for folder in folders:
         if "://" in str(folder) or (existing := _find_existing(Path(folder))) is None:
             continue
         usage = shutil.disk_usage(existing)
-        required = min(int(usage.total * _LEAST_SHARE), FLOOD_STAGE_BYTES)
+        required = min(int(usage.total * _MIN_FREE_SHARE), FLOOD_STAGE_BYTES)
         space = DiskSpace(str(folder), usage.free, required)
-        found.setdefault(existing.stat().st_dev, space)
-    return list(found.values())
+        disks.setdefault(existing.stat().st_dev, space)
+    return list(disks.values())
 
 
 def measure_own_disks(settings: Settings) -> list[DiskSpace]:

@@ -27,8 +27,8 @@ from typing import Final
 from rag_assets.common.errors import ConfigurationError
 
 _PREFIX: Final = "RAG_ASSETS_ELASTICSEARCH_"
-_MOST_SHARDS: Final = 1024
-_MOST_REPLICAS: Final = 100
+_MAX_SHARDS: Final = 1024
+_MAX_REPLICAS: Final = 100
 _FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}", re.IGNORECASE)
 _INTERVAL: Final = re.compile(r"-1|[1-9][0-9]*(?:ms|s|m|h)")
 _SECONDS_OF_UNIT: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
@@ -100,8 +100,8 @@ class ElasticsearchSettings:
                 env, "FINGERPRINT", _FINGERPRINT, "64 hexadecimal digits, with or without colons"
             ),
             layout=IndexLayout(
-                shards=_read_number(env, "SHARDS", 1, _MOST_SHARDS) or 1,
-                replicas=_read_number(env, "REPLICAS", 0, _MOST_REPLICAS),
+                shards=_read_number(env, "SHARDS", 1, _MAX_SHARDS) or 1,
+                replicas=_read_number(env, "REPLICAS", 0, _MAX_REPLICAS),
                 refresh_interval=_read_matching(
                     env, "REFRESH_INTERVAL", _INTERVAL, "a number and a unit, as in 30s, or -1"
                 )
@@ -190,13 +190,13 @@ def _read_matching(
     return text
 
 
-def _read_number(env: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+def _read_number(env: Mapping[str, str], name: str, minimum: int, maximum: int) -> int | None:
     text = _read_text(env, name)
     if text is None:
         return None
-    if not text.isdecimal() or not least <= int(text) <= most:
+    if not text.isdecimal() or not minimum <= int(text) <= maximum:
         raise ConfigurationError(
             f"{_PREFIX}{name} is not valid: {text[:20]!r}",
-            hint=f"set it to a whole number from {least} to {most}",
+            hint=f"set it to a whole number from {minimum} to {maximum}",
         )
     return int(text)

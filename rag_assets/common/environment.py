@@ -1,4 +1,4 @@
-"""Environment variables that settings refer to, and a hash of what decides about a document.
+"""Environment variables that settings refer to, and a hash of the settings that affect documents.
 
 Documents that fail because of a setting record the environments in which they failed. A process
 with a different environment retries them. So a corrected setting takes effect without a command.

@@ -54,7 +54,7 @@ class RagAssetsError(Exception):
 # -- settings, tenants.yaml and arguments
 
 
-_SHOWN_LINES = 10
+_MAX_SHOWN_LINES = 10
 
 
 class ConfigurationError(RagAssetsError):
@@ -111,10 +111,10 @@ class WrongJudgements(ConfigurationError):
     """Lines of judgement files are wrong; none of these files was stored."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        more = len(lines) - _SHOWN_LINES
-        rest = f"; and {more:,} more" if more > 0 else ""
+        more = len(lines) - _MAX_SHOWN_LINES
+        suffix = f"; and {more:,} more" if more > 0 else ""
         super().__init__(
-            f"{'; '.join(lines[:_SHOWN_LINES])}{rest}",
+            f"{'; '.join(lines[:_MAX_SHOWN_LINES])}{suffix}",
             hint="correct these lines and import again: nothing was stored",
         )
         self.lines = tuple(lines)
@@ -144,7 +144,7 @@ class UnknownDocument(RagAssetsError):
 
 
 class RoleRefused(RagAssetsError):
-    """Callers of this role may not ask this tenant."""
+    """Callers of this role may not query this tenant."""
 
 
 class NoVectorBackend(RagAssetsError):
@@ -254,7 +254,7 @@ class ServiceUnavailable(RagAssetsError):
 
 
 class IndexUnavailable(ServiceUnavailable):
-    """Elasticsearch refuses requests until an operator acts: a full disk, or a closed index."""
+    """Elasticsearch refuses requests until an operator, for example, frees disk space."""
 
 
 class DiskFull(ServiceUnavailable):
@@ -309,7 +309,7 @@ class TenantLocked(RagAssetsError):
 
 
 class OnHold(RagAssetsError):
-    """A person has placed a hold: the item stays in every store until the hold is lifted."""
+    """A person has placed a hold: the held data stays in every store until the hold is lifted."""
 
 
 class CatalogSetBack(RagAssetsError):
@@ -332,7 +332,7 @@ class TenantGone(RagAssetsError):
     """The tenant was removed, disabled or re-created while this writer was working."""
 
 
-class BuildNotAskable(RagAssetsError):
+class BuildNotSearchable(RagAssetsError):
     """A build cannot be searched until a person acts: its model, key or index is missing."""
 
     def __init__(self, generation: int, cause: RagAssetsError) -> None:
@@ -367,7 +367,7 @@ class TransientFailure(RagAssetsError):
 
 
 class RequestRefused(RagAssetsError):
-    """A provider refuses until a person changes something: the key, the model, the quota."""
+    """A provider refuses requests until a person changes the key, the model or the quota."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, fault: Fault | None = None
@@ -406,7 +406,7 @@ class ProviderRefused(RequestsStopped, RequestRefused):
 class NoProviderKey(ProviderRefused):
     """The tenant's key for its provider is missing.
 
-    The address is the page on which an admin of the tenant sets it.
+    The address is the page on which an admin of the tenant sets the key.
     """
 
     requests = 0
@@ -447,7 +447,7 @@ class NotOptedIn(ProviderRefused):
 class CapReached(RequestsStopped):
     """The tenant's spending cap is reached; completed work is kept.
 
-    The cap is reset at `until`; None if a person has to continue.
+    The cap is reset at `until`; None if only a person can let spending continue.
     """
 
     requests = 0
@@ -517,7 +517,7 @@ class ChatTimeout(ChatUnavailable):
 
 
 class ChatRefused(ChatError, RequestRefused):
-    """The chat model's provider refuses."""
+    """The chat model's provider refuses requests until a person changes the key, model or quota."""
 
 
 class PromptRejected(ChatError):

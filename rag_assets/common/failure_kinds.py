@@ -63,7 +63,7 @@ class FailureWords:
     can_retry: bool = False
     """Whether the same file can succeed when a retry is requested."""
     is_temporary: bool = False
-    """Whether the cause is expected to end without a person."""
+    """Whether the cause is expected to end without a person's action."""
 
     @property
     def text(self) -> str:
@@ -209,13 +209,13 @@ WORDS: Mapping[FailureKind, FailureWords] = {
     ),
 }
 
-_OF_FAULTS: Mapping[errors.Fault, FailureKind] = {
+_KINDS_BY_FAULT: Mapping[errors.Fault, FailureKind] = {
     "key": "key-refused",
     "model": "model-refused",
     "quota": "quota-exhausted",
     "address": "address-refused",
 }
-_OF_ERRORS: Mapping[type[errors.RagAssetsError], FailureKind] = {
+_KINDS_BY_ERROR: Mapping[type[errors.RagAssetsError], FailureKind] = {
     errors.DocumentEncrypted: "encrypted",
     errors.DocumentEmpty: "empty",
     errors.DocumentScanned: "scanned",
@@ -259,7 +259,7 @@ OF_PROVIDERS: frozenset[FailureKind] = frozenset(
 def failure_kind(error: errors.RagAssetsError) -> FailureKind:
     """Return the kind of failure of an error."""
     if isinstance(error, errors.RequestRefused) and error.fault is not None:
-        return _OF_FAULTS[error.fault]
+        return _KINDS_BY_FAULT[error.fault]
     if isinstance(error, errors.ProviderUnavailable) and error.is_limited:
         return "provider-limits"
-    return next(_OF_ERRORS[base] for base in type(error).__mro__ if base in _OF_ERRORS)
+    return next(_KINDS_BY_ERROR[base] for base in type(error).__mro__ if base in _KINDS_BY_ERROR)

@@ -43,11 +43,11 @@ class HashRange:
             for first, end in zip([self.first, *bounds], [*bounds, self.end], strict=True)
         ]
 
-    def __contains__(self, found: object) -> bool:
+    def __contains__(self, digest: object) -> bool:
         return (
-            isinstance(found, str)
-            and self.first <= found
-            and (self.end is None or found < self.end)
+            isinstance(digest, str)
+            and self.first <= digest
+            and (self.end is None or digest < self.end)
         )
 
 

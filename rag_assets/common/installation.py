@@ -11,10 +11,10 @@ from typing import Final
 from rag_assets.common.elasticsearch_settings import ACCOUNT_VARIABLES, CERTIFICATE_VARIABLES
 from rag_assets.common.settings import Settings
 
-_OF_ANOTHER_HOME: Final = ("RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL")
+_DROPPED_WITH_OWN_HOME: Final = ("RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL")
 """Variables that an installation with its own home folder does not inherit: the folder contains its
 stores."""
-_OF_ANOTHER_DATABASE: Final = (
+_DROPPED_WITH_OWN_DATABASE: Final = (
     "RAG_ASSETS_OWNER_DATABASE_URL",
     "RAG_ASSETS_SERVICE_DATABASE_URL",
     "RAG_ASSETS_DAGSTER_DATABASE_URL",
@@ -26,7 +26,7 @@ _ADDRESSES_OF_ELASTICSEARCH: Final = (
     "ELASTICSEARCH_URL",
     "RAG_ASSETS_ELASTICSEARCH_CLOUD_ID",
 )
-_OF_ANOTHER_ELASTICSEARCH: Final = (
+_DROPPED_WITH_OWN_ELASTICSEARCH: Final = (
     *_ADDRESSES_OF_ELASTICSEARCH,
     *ACCOUNT_VARIABLES,
     *CERTIFICATE_VARIABLES,
@@ -78,14 +78,16 @@ class Installation:
         own = {f"RAG_ASSETS_{name.upper()}": value for name, value in self.given().items()}
         inherited = os.environ if environ is None else environ
         replaced = {
-            *(_OF_ANOTHER_HOME if self.home is not None else ()),
-            *(_OF_ANOTHER_DATABASE if self.database_url is not None else ()),
-            *(_OF_ANOTHER_ELASTICSEARCH if self._has_other_elasticsearch(inherited) else ()),
+            *(_DROPPED_WITH_OWN_HOME if self.home is not None else ()),
+            *(_DROPPED_WITH_OWN_DATABASE if self.database_url is not None else ()),
+            *(_DROPPED_WITH_OWN_ELASTICSEARCH if self._has_other_elasticsearch(inherited) else ()),
             *(ACCOUNT_VARIABLES if self.elasticsearch_api_key_file is not None else ()),
             *(CERTIFICATE_VARIABLES if self.elasticsearch_ca_file is not None else ()),
         }
-        kept = {name: value for name, value in inherited.items() if name not in replaced}
-        return Settings.from_environment({**kept, **own})
+        inherited_variables = {
+            name: value for name, value in inherited.items() if name not in replaced
+        }
+        return Settings.from_environment({**inherited_variables, **own})
 
     def _has_other_elasticsearch(self, environ: Mapping[str, str]) -> bool:
         """Return whether the environment names a different Elasticsearch than this installation."""

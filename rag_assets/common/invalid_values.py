@@ -37,8 +37,10 @@ def validate_values(model: type[_Model], values: Any) -> _Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        raise InvalidFields([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+        details = error.errors(include_url=False, include_input=False)
+        raise InvalidFields(
+            [{**detail, "loc": ("body", *detail["loc"])} for detail in details]
+        ) from None
 
 
 PATTERNS: Final[Mapping[str, str]] = {
@@ -140,13 +142,13 @@ _ALLOWED: Final[Mapping[str, str]] = {
     for type_ in types.split()
 }
 """The allowed values by the type of Pydantic's error."""
-_OF_VALUES: Final = frozenset(
+_VALUE_ERRORS: Final = frozenset(
     {*("greater_than", "greater_than_equal", "less_than", "less_than_equal"), "multiple_of"}
 )
-_OF_LENGTHS: Final = frozenset({"string_too_long", "too_long"})
-_OF_PYDANTIC: Final = frozenset(get_args(ErrorType))
-_OF_MODELS: Final = frozenset({"value_error", "assertion_error"})
-_WITHOUT_TYPE: Final = frozenset(
+_LENGTH_ERRORS: Final = frozenset({"string_too_long", "too_long"})
+_PYDANTIC_ERRORS: Final = frozenset(get_args(ErrorType))
+_MODEL_ERRORS: Final = frozenset({"value_error", "assertion_error"})
+_ERRORS_WITHOUT_TYPE: Final = frozenset(
     {"extra_forbidden", "missing", "recursion_loop", "json_invalid", "value_error"}
 )
 
@@ -159,7 +161,7 @@ def allowed_texts() -> set[str]:
 def allowed_value(error: Mapping[str, Any]) -> str:
     """Return a message with the values that are allowed where a Pydantic error occurred."""
     context = error.get("ctx", {})
-    if error["type"] in _OF_MODELS or error["type"] not in _OF_PYDANTIC:
+    if error["type"] in _MODEL_ERRORS or error["type"] not in _PYDANTIC_ERRORS:
         # Return a model's own message, without Pydantic's prefix.
         return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if error["type"] == "string_pattern_mismatch":
@@ -178,13 +180,13 @@ def sent_value(error: Mapping[str, Any]) -> str | None:
 
     Return None if the error has no value, or the value's kind says nothing about the error.
     """
-    if "input" not in error or error["type"] in _WITHOUT_TYPE:
+    if "input" not in error or error["type"] in _ERRORS_WITHOUT_TYPE:
         return None
     value = error["input"]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if error["type"] in _OF_VALUES and is_number:
+    if error["type"] in _VALUE_ERRORS and is_number:
         return _format_number(value)
-    if error["type"] in _OF_LENGTHS:
+    if error["type"] in _LENGTH_ERRORS:
         return f"{len(value):,}" if hasattr(value, "__len__") else None
     return json_kind(value)
 
@@ -211,7 +213,7 @@ def _format_number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-_IN_YAML: Mapping[str, str] = {
+_YAML_TEXTS: Mapping[str, str] = {
     "it must be an array": "it must be a list",
     "it must be an object": "it must be a mapping",
     "it must be a string": "it must be a text",
@@ -225,7 +227,7 @@ def describe_problem(error: Mapping[str, Any]) -> str:
     path = ".".join(map(str, error["loc"])) or "configuration"
     where = "".join(character if character.isprintable() else "?" for character in path)
     allowed = allowed_value(error)
-    return f"{where}: {_IN_YAML.get(allowed, allowed)}"
+    return f"{where}: {_YAML_TEXTS.get(allowed, allowed)}"
 
 
 def describe_first_problem(error: ValidationError) -> str:

@@ -42,8 +42,8 @@ def find_kind(
     offered: Callable[[_Kind], bool] = lambda _: True,
 ) -> _Kind:
     """Return the kind with this name; an error lists the offered names."""
-    found = kinds.get(name) if isinstance(name, str) else None
-    if found is None:
+    matching_kind = kinds.get(name) if isinstance(name, str) else None
+    if matching_kind is None:
         names = ", ".join(key for key, kind in kinds.items() if offered(kind))
         raise ConfigurationError(f"no {what} is named {name!r}", hint=f"choose one of: {names}")
-    return found
+    return matching_kind

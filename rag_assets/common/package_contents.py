@@ -10,8 +10,10 @@ from typing import Any
 
 def collect_values(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
     """Collect the values of these types from a package's modules, sorted by module name."""
-    found: dict[int, Any] = {}
+    values_by_id: dict[int, Any] = {}
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")
-        found |= {id(value): value for value in vars(loaded).values() if isinstance(value, kinds)}
-    return tuple(found.values())
+        values_by_id |= {
+            id(value): value for value in vars(loaded).values() if isinstance(value, kinds)
+        }
+    return tuple(values_by_id.values())

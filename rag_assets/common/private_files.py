@@ -38,8 +38,8 @@ def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            made = os.fstat(descriptor)
-            if former and (former.st_uid, former.st_gid) != (made.st_uid, made.st_gid):
+            status = os.fstat(descriptor)
+            if former and (former.st_uid, former.st_gid) != (status.st_uid, status.st_gid):
                 os.fchown(descriptor, former.st_uid, former.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(former.st_mode) if former else new_mode)
             file.flush()

@@ -51,7 +51,7 @@ _SERVICE_URL = "RAG_ASSETS_SERVICE_DATABASE_URL"
 _DAGSTER_URL = "RAG_ASSETS_DAGSTER_DATABASE_URL"
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _LAST_PORT = 65_535
-_LONGEST_PREFIX = 24
+_MAX_PREFIX_CHARACTERS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +241,11 @@ def _require_prefix(text: str) -> str:
     The shortest limit applies to pgvector's schema names: 63 bytes, of which 27 are for the tenant
     and 12 for the digits of two numbers.
     """
-    if len(text) > _LONGEST_PREFIX or not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", text):
+    if len(text) > _MAX_PREFIX_CHARACTERS or not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", text):
         raise ConfigurationError(
             f"RAG_ASSETS_INDEX_PREFIX is not valid: {text[:80]!r}",
             hint="use lower-case letters and digits, joined by single . _ or -, as in rag or"
-            f" team-a; at most {_LONGEST_PREFIX} characters",
+            f" team-a; at most {_MAX_PREFIX_CHARACTERS} characters",
         )
     return text
 

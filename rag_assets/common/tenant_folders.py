@@ -7,12 +7,12 @@ import re
 from rag_assets.common.errors import ConfigurationError
 
 _TENANT = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
-_TENANT_LENGTH = 63
+_MAX_TENANT_CHARACTERS = 63
 
 
 def tenant_folder(tenant: str, incarnation: int) -> str:
     """Return the folder `<tenant>/<incarnation>`; raise a ConfigurationError if one is invalid."""
-    if len(tenant) > _TENANT_LENGTH or not _TENANT.fullmatch(tenant):
+    if len(tenant) > _MAX_TENANT_CHARACTERS or not _TENANT.fullmatch(tenant):
         raise ConfigurationError(
             f"invalid tenant id {tenant[:80]!r}",
             hint="use lower-case letters and digits, joined by single . _ or -, at most 63 in all",

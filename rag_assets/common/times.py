@@ -29,13 +29,13 @@ def whole_milliseconds(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(microsecond=at.microsecond // 1_000 * 1_000)
 
 
-def parse_boundary(given: object) -> datetime:
+def parse_boundary(value: object) -> datetime:
     """Parse the start or end of a time span: a datetime with a zone, a date, or ISO 8601 text.
 
     A date is its midnight in UTC. A time between two milliseconds is rounded up; compared with
     stored times, this gives the same result.
     """
-    at = _parse_date(given) if isinstance(given, str) else given
+    at = _parse_date(value) if isinstance(value, str) else value
     if isinstance(at, date) and not isinstance(at, datetime):
         at = datetime.combine(at, time(), UTC)
     if not isinstance(at, datetime) or at.utcoffset() is None:

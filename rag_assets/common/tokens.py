@@ -8,7 +8,7 @@ from typing import Any
 
 ENCODING = "cl100k_base"
 
-_FEW = 64
+_MAX_SEPARATE_TEXTS = 64
 """Up to this number of texts, counting each separately is faster than the 25 µs set-up of a
 batch."""
 
@@ -30,7 +30,7 @@ def count_text(text: str) -> int:
 
 def _count_each(texts: Sequence[str]) -> list[int]:
     tokenizer = _load_tokenizer()
-    if len(texts) <= _FEW:
+    if len(texts) <= _MAX_SEPARATE_TEXTS:
         return [tokenizer.count(text) for text in texts]
     counts: list[int] = tokenizer.count_batch(texts, 1, False)
     return counts

@@ -4,7 +4,7 @@ import dagster as dg
 
 from rag_assets.assets.reports import build_quality_report
 from rag_assets.checks.tenant_check import refuse_write
-from rag_assets.common.errors import BuildNotAskable, RequestsStopped
+from rag_assets.common.errors import BuildNotSearchable, RequestsStopped
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import call_for_each_tenant
 from rag_assets.quality.asking import AskOptions
@@ -52,7 +52,7 @@ def measure_tenants(
             return None
         try:
             evaluation = evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode))
-        except (BuildNotAskable, RequestsStopped) as error:
+        except (BuildNotSearchable, RequestsStopped) as error:
             # The tenant's check warns of the error; the run does not fail because of one tenant.
             return f"not measured: {error.advice}"
         report = build_quality_report(names, record.id, evaluation)

@@ -18,7 +18,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.contexts import escape_imitations, format_hits
 from rag_assets.search.model import (
-    LARGEST_TOP_K,
+    MAX_ACCEPTED_TOP_K,
     MAX_QUERY,
     Caller,
     Role,
@@ -243,7 +243,8 @@ def _build_search(knowledge: Knowledge) -> ToolFunction:
     async def rag_search(
         query: Annotated[str, Field(max_length=MAX_QUERY, description="Text to search for.")],
         top_k: Annotated[
-            int | None, Field(ge=1, le=LARGEST_TOP_K, description="Maximum number of passages.")
+            int | None,
+            Field(ge=1, le=MAX_ACCEPTED_TOP_K, description="Maximum number of passages."),
         ] = None,
         within: Annotated[
             list[str] | None,

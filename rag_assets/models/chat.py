@@ -92,7 +92,7 @@ CONCURRENCY = 16
 """Maximum concurrent requests of a process to a tenant's model; further requests wait."""
 
 _TURN_SECONDS = 5.0
-_TRIES = 3
+_MAX_ATTEMPTS = 3
 _MIN_SECONDS = 2.0
 # The inner time limit must not end first, since that would look like a different failure.
 _SLACK_SECONDS = 5.0
@@ -144,7 +144,7 @@ class RemoteChat:
             self._traffic,
             tokens=0,
             policy=RetryPolicy(
-                _TURN_SECONDS, _TRIES, within, _MIN_SECONDS, first_pause=self._first_pause
+                _TURN_SECONDS, _MAX_ATTEMPTS, within, _MIN_SECONDS, first_pause=self._first_pause
             ),
             source=self._id,
         )
@@ -267,5 +267,5 @@ def find_context_window(model: str) -> int | None:
 
 def _is_model_version(name: str, prefix: str) -> bool:
     """Return whether a name is `prefix` or a version of it: gpt-4-0613 is one of gpt-4."""
-    rest = name.removeprefix(prefix)
-    return rest != name and (not rest or rest[0] in _PREFIX_ENDS)
+    suffix = name.removeprefix(prefix)
+    return suffix != name and (not suffix or suffix[0] in _PREFIX_ENDS)

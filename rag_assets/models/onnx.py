@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 _WEIGHTS = ("model_quantized.onnx", "model.onnx", "onnx/model_quantized.onnx", "onnx/model.onnx")
-_LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit"; values this large are ignored
+_MAX_WINDOW_TOKENS = (
+    1_000_000  # tokenizers write 1e30 for "no limit"; values this large are ignored
+)
 _LEARNED_POSITIONS = frozenset({"bert", "distilbert", "electra"})
 """Model types with one learned vector for each position, which cannot read beyond the last
 position."""
@@ -45,7 +47,7 @@ _POSITIONS_AFTER_PADDING = frozenset(
 _METADATA = re.compile(r"---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
 _LANGUAGE = re.compile(r"^language:[ \t]*([^\n]*(?:\n[ \t]*-[ \t][^\n]*)*)", re.MULTILINE)
 _CODE = re.compile(r"[A-Za-z]{2,}(?:-[A-Za-z]+)?")
-_LONGEST_METADATA = 1_000_000
+_MAX_METADATA_CHARACTERS = 1_000_000
 """Maximum characters of metadata; cards of evaluated models list their results there."""
 
 
@@ -121,7 +123,7 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
     """
     try:
         with (folder / "README.md").open(encoding="utf-8", errors="replace") as file:
-            head = _METADATA.match(file.read(_LONGEST_METADATA))
+            head = _METADATA.match(file.read(_MAX_METADATA_CHARACTERS))
     except OSError:
         return None
     # Parse only this entry, since the results of an evaluated model may be tens of thousands of
@@ -135,7 +137,7 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
 
 def parse_positive(value: object) -> int | None:
     """Return a configured number if it is an integer from 1 to the largest window; else None."""
-    return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
+    return value if isinstance(value, int) and 0 < value < _MAX_WINDOW_TOKENS else None
 
 
 def raise_missing(folder: Path, setting: str) -> NoReturn:
@@ -185,7 +187,7 @@ _INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
 }
-_KNOWN = ("input_ids", "attention_mask", "token_type_ids")
+_KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
@@ -224,11 +226,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
 def plan_inputs(session: Any, weights: Path) -> Inputs:
     """Return the inputs that a model requires, after checking that all of them are supported."""
     required = {node.name: node.type for node in session.get_inputs()}
-    unknown = [n for n, kind in required.items() if n not in _KNOWN or kind not in _INTEGERS]
+    unknown = [n for n, kind in required.items() if n not in _KNOWN_INPUTS or kind not in _INTEGERS]
     if unknown:
         raise ConfigurationError(
             f"the ONNX model requires unknown inputs ({', '.join(unknown)}): {weights}",
-            hint=f"supported are {', '.join(_KNOWN)}",
+            hint=f"supported are {', '.join(_KNOWN_INPUTS)}",
         )
     return {name: _INTEGERS[kind] for name, kind in required.items()}
 

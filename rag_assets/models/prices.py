@@ -26,9 +26,9 @@ class Price(BaseModel):
             raise ValueError("batch_per_million must not be higher than per_million")
         return self
 
-    def compute_cost(self, tokens: int, *, batch: bool = False) -> float:
+    def compute_cost(self, tokens: int, *, is_batch: bool = False) -> float:
         """Return the cost of a number of tokens, in dollars."""
-        if batch and self.batch_per_million is not None:
+        if is_batch and self.batch_per_million is not None:
             return self.batch_per_million * tokens / MILLION
         return self.per_million * tokens / MILLION
 
@@ -39,8 +39,8 @@ FREE = Price(per_million=0)
 
 def split_embedder_id(embedder_id: str) -> tuple[str, str]:
     """Return the provider and the model in an embedder's id."""
-    provider, _, rest = embedder_id.partition("/")
-    return provider, rest.rpartition("@")[0] or rest
+    provider, _, model_and_digest = embedder_id.partition("/")
+    return provider, model_and_digest.rpartition("@")[0] or model_and_digest
 
 
 class ChatPrice(BaseModel):

@@ -66,7 +66,7 @@ _FILES: Final[Mapping[str, str]] = {
     "builds.jsonl": "every build of the index: state, embedder, dates, the checks that judged it",
     "checks.jsonl": "the last result of every check of the stored data",
 }
-_LEFT_OUT: Final = (
+_OMITTED_ITEMS: Final = (
     "secrets: keys of providers, tokens and their hashes, keys of digests",
     "questions of searches, and the passages that were found",
     "documents: their list, texts, titles and vectors; only results of checks and holds name one",
@@ -150,7 +150,7 @@ def _write_all(
     writer.add_lines("builds.jsonl", records.builds())
     writer.add_lines("checks.jsonl", records.checks())
     writer.add("README.txt", [_build_readme(records, verification)])
-    left_out = [*_LEFT_OUT]
+    left_out = [*_OMITTED_ITEMS]
     if former := records.count_former_receipts():
         left_out.append(f"{format_count(former, 'receipt')} of former tenants that had the same id")
     manifest = {
@@ -285,7 +285,7 @@ def _build_readme(records: AuditRecords, verification: Mapping[str, Any]) -> str
         f"{name}\n{textwrap.indent(textwrap.fill(about, 90), '    ')}."
         for name, about in _FILES.items()
     )
-    left_out = "\n".join(f"- {item}" for item in _LEFT_OUT)
+    left_out = "\n".join(f"- {item}" for item in _OMITTED_ITEMS)
     return f"""\
 Audit archive of the tenant {records.ref.id}, read on {records.read_at:%Y-%m-%d at %H:%M:%S %Z}.
 

@@ -63,13 +63,13 @@ _GIVE_UP_AFTER = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
 _MAX_PAUSE = timedelta(hours=1)
 
-_MAX_SUBMISSION = timedelta(hours=1)
+_MAX_SUBMISSION_TIME = timedelta(hours=1)
 """No submission takes longer than this."""
 LISTED_AFTER = timedelta(minutes=2)
 """A provider lists a new batch within this time."""
 _NOT_LISTED = "the provider's list of batches does not contain it; it will be looked up again"
-_CONCURRENCY = 8
-_GROUP = 1_000
+_MAX_CONCURRENT_POLLS = 8
+_GROUP_TEXTS = 1_000
 
 
 def submit_batches(
@@ -89,9 +89,11 @@ def submit_batches(
         return None
     items = items_of(lacking)
     counts = ctx.embedder.count_tokens([item.text for item in items])
-    most = ctx.embedder.limits.input_tokens
+    max_tokens = ctx.embedder.limits.input_tokens
     tokens_of = {
-        item: count for item, count in zip(items, counts, strict=True) if not most or count <= most
+        item: count
+        for item, count in zip(items, counts, strict=True)
+        if not max_tokens or count <= max_tokens
     }
     if len(tokens_of) <= above:
         return None
@@ -123,7 +125,7 @@ def defer_documents(
         if lacking and lacking <= submitted.keys():
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
             waits.append(_build_batch_failure(document, last))
-    postpone_documents(ctx, work, waits, deferred=True)
+    postpone_documents(ctx, work, waits, is_deferred=True)
 
 
 def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
@@ -135,8 +137,8 @@ def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
         f"{problem}"
     )
     # A batch may be late, or its results unavailable: never retry immediately.
-    again = max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL)
-    return build_failure(document, reason, "queued", again)
+    retry_at = max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL)
+    return build_failure(document, reason, "queued", retry_at)
 
 
 def _submit_batch(
@@ -175,18 +177,18 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     if failures is None:
         return
     pause = min(_MAX_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
-    left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
-    if left > 0:
+    seconds_left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
+    if seconds_left > 0:
         raise ProviderUnavailable(
             f"the provider's batch failed: {failures.error}",
             hint="wait for the next attempt, or remove embedder.batch_above to send texts without"
             " batches",
-            retry_after=left,
+            retry_after=seconds_left,
         )
 
 
 async def recover_submission(
-    catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool
+    catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, is_locked: bool
 ) -> bool:
     """Find out whether an interrupted submission was accepted; return whether that is now known.
 
@@ -194,15 +196,15 @@ async def recover_submission(
     list has lacked it twice.
 
     Args:
-        locked: whether the caller holds the tenant's lock, so that no other run can be submitting
-            the batch at the same time.
+        is_locked: whether the caller holds the tenant's lock, so that no other run can be
+            submitting the batch now.
     """
-    batch_id = await api.find(batch.tag, batch.submitted_at - _MAX_SUBMISSION)
+    batch_id = await api.find(batch.tag, batch.submitted_at - _MAX_SUBMISSION_TIME)
     now = datetime.now(UTC)
     if batch_id is not None:
         catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
         return True
-    if not locked and now - batch.submitted_at <= _MAX_SUBMISSION:
+    if not is_locked and now - batch.submitted_at <= _MAX_SUBMISSION_TIME:
         return False
     if batch.error != _NOT_LISTED:
         catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
@@ -223,7 +225,7 @@ def poll_batches(
         return []
 
     async def poll_all() -> list[str | None]:
-        room = asyncio.Semaphore(_CONCURRENCY)
+        room = asyncio.Semaphore(_MAX_CONCURRENT_POLLS)
 
         async def poll_with_semaphore(batch: EmbeddingBatch) -> str | None:
             async with room:
@@ -235,18 +237,18 @@ def poll_batches(
 
 
 def choose_due_batches(
-    batches: Iterable[EmbeddingBatch], now: datetime, most: int
+    batches: Iterable[EmbeddingBatch], now: datetime, limit: int
 ) -> list[EmbeddingBatch]:
-    """Return at most `most` batches to poll now, least recently polled first."""
+    """Return at most `limit` batches to poll now, least recently polled first."""
     ready = [batch for batch in batches if is_poll_due(batch, now)]
-    return sorted(ready, key=lambda batch: batch.polled_at)[:most]
+    return sorted(ready, key=lambda batch: batch.polled_at)[:limit]
 
 
 async def _poll_batch(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
     try:
         api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
         if batch.state == "SUBMITTING":
-            await run_and_close(api, recover_submission(catalog, api, batch, locked=False))
+            await run_and_close(api, recover_submission(catalog, api, batch, is_locked=False))
         elif batch.state == "ENDED":
             # The run that should have fetched this batch did not, so its documents request another
             # run.
@@ -302,7 +304,7 @@ class CollectionResult:
 
 def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> CollectionResult:
     """Fetch ended batches, of one embedder or of all, and resolve interrupted submissions."""
-    done = CollectionResult()
+    result = CollectionResult()
     for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
             continue
@@ -310,7 +312,7 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
             if batch.state == "SUBMITTING":
                 _resolve_submission(ctx, batch)
             elif batch.state == "ENDED":
-                done += _fetch_vectors(ctx, batch)
+                result += _fetch_vectors(ctx, batch)
         except ProviderError as error:
             # Texts that may still be in flight, or whose results were unusable, must not be sent
             # again.
@@ -319,15 +321,15 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
                 if isinstance(error, RequestsStopped)
                 else ProviderUnavailable(error.message, hint=error.hint)
             )
-            done += CollectionResult(outage=halt)
-    return done
+            result += CollectionResult(outage=halt)
+    return result
 
 
 def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
     """Find out whether an interrupted submission was accepted, before sending anything else."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(
-        run_and_close(api, recover_submission(ctx.catalog, api, batch, locked=True))
+        run_and_close(api, recover_submission(ctx.catalog, api, batch, is_locked=True))
     ):
         raise ProviderUnavailable(
             "the submission of a batch was interrupted, and the provider may have accepted it",
@@ -374,9 +376,9 @@ def _fetch_vectors(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResul
 def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
     """Record the cost of a batch; return it in dollars, or None if no price is known."""
     price = find_price(EmbedderConfig.model_validate(batch.embedder))
-    used = build_usage(Charge(tokens, 1, texts), price, batch=True)
+    used = build_usage(Charge(tokens, 1, texts), price, is_batch=True)
     # The batch may have been submitted for any build with this embedder; the newest is charged.
-    made = [
+    generation_numbers = [
         generation.number
         for generation in ctx.catalog.generations.live(ctx.ref.id)
         if generation.embedder_id == batch.embedder_id
@@ -385,7 +387,7 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
         ctx.ref,
         *split_embedder_id(batch.embedder_id),
         used,
-        generation=max(made, default=None),
+        generation=max(generation_numbers, default=None),
     )
     return None if price is None else used.cost
 
@@ -404,7 +406,7 @@ class _BatchFetch:
         self._ctx = ctx
         self._batch = batch
         self._outstanding = set(keys)
-        self._wanted = wanted
+        self._wanted_keys = wanted
         self._dimensions = dimensions
         self._keys: list[str] = []
         self._vectors: list[Vectors] = []
@@ -445,10 +447,10 @@ class _BatchFetch:
             self.refused += 1
             return
         self.texts += 1
-        if result.key in self._wanted:
+        if result.key in self._wanted_keys:
             self._keys.append(result.key)
             self._vectors.append(vectors)
-        if len(self._keys) >= _GROUP:
+        if len(self._keys) >= _GROUP_TEXTS:
             self._write_vectors()
 
     def _write_vectors(self) -> None:

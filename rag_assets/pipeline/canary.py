@@ -30,9 +30,9 @@ from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
 """A measurement younger than this is reused. A measurement of the previous day is always older."""
-_BATCH = 200
-_CONCURRENCY = 32
-_SECONDS = 15.0
+_BATCH_TENANTS = 200
+_MAX_CONCURRENT_CALLS = 32
+_CALL_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
     """
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
-    for batch in batched(records, _BATCH):
+    for batch in batched(records, _BATCH_TENANTS):
         targets = []
         for record in batch:
             try:
@@ -112,26 +112,28 @@ def run_canary(
         if target.ref.id not in known or now - known[target.ref.id].measured_at >= fresh
     ]
     answers = asyncio.run(_probe_embedders({target.ref.id: target.embedder for target in due}))
-    found = []
+    results = []
     for target in targets:
         # A tenant that was removed in the meantime needs no result.
         with suppress(TenantGone):
             id_ = target.ref.id
-            found.append(_build_result(catalog, target, known.get(id_), answers.get(id_), now))
-    return found
+            results.append(_build_result(catalog, target, known.get(id_), answers.get(id_), now))
+    return results
 
 
 async def _probe_embedders(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
     """Probe each distinct embedder once, a few at a time; return its answer or error by tenant."""
-    room = asyncio.Semaphore(_CONCURRENCY)
+    room = asyncio.Semaphore(_MAX_CONCURRENT_CALLS)
 
     async def ask(embedder: Embedder) -> Answer | RagAssetsError:
         async with room:
             try:
-                async with asyncio.timeout(_SECONDS):
+                async with asyncio.timeout(_CALL_SECONDS):
                     return await embed_probes(embedder)
             except TimeoutError:
-                return ProviderUnavailable(f"the embedder did not answer within {_SECONDS:.0f} s")
+                return ProviderUnavailable(
+                    f"the embedder did not answer within {_CALL_SECONDS:.0f} s"
+                )
             except RagAssetsError as error:
                 return error.with_traceback(None)
             except (
@@ -153,7 +155,7 @@ def _build_result(
     now: datetime,
 ) -> CanaryResult:
     embedder_id = canary_target.embedder.embedder_id
-    seen = CanaryResult(canary_target.ref, embedder_id, canary_target.limit)
+    result = CanaryResult(canary_target.ref, embedder_id, canary_target.limit)
     stored = before
     charge = _find_charge(answer)
     if charge is not None:
@@ -162,22 +164,24 @@ def _build_result(
     if isinstance(answer, Answer):
         stored = _update_probes(before, answer, now)
     elif answer is not None:
-        seen = replace(seen, error=answer.advice)
+        result = replace(result, error=answer.advice)
     if stored is None:
-        return seen
-    seen = replace(seen, distances=stored.distances, since=stored.stored_at, at=stored.measured_at)
-    stored = replace(stored, passed=seen.passed)
-    is_new = before is None or seen.passed != before.passed
+        return result
+    result = replace(
+        result, distances=stored.distances, since=stored.stored_at, at=stored.measured_at
+    )
+    stored = replace(stored, passed=result.passed)
+    is_new = before is None or result.passed != before.passed
     if before is None:
         catalog.probes.store(canary_target.ref, embedder_id, stored)
     elif stored != before:
         catalog.probes.record_measurement(canary_target.ref, embedder_id, stored)
-    if is_new and not seen.passed:
+    if is_new and not result.passed:
         moved = {"distance": max(stored.distances), "limit": canary_target.limit}
         catalog.events.write(
             canary_target.ref, "model_changed", [{"embedder": embedder_id, **moved}]
         )
-    return replace(seen, is_new=is_new)
+    return replace(result, is_new=is_new)
 
 
 def _find_charge(answer: Answer | RagAssetsError | None) -> Charge | None:

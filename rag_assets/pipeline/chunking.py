@@ -24,11 +24,11 @@ from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 _READ_DOCUMENTS = 200
 _WRITTEN_DOCUMENTS = 500
 _TASK_TEXTS, _TASK_CHARACTERS = 32, 256_000
-_WORKERS_BYTES = 1024 * 1024
+_MIN_BYTES_FOR_WORKERS = 1024 * 1024
 """Below this many bytes of source content, starting worker processes takes longer than chunking."""
 _MAX_SECRETS, _MAX_LINES = 200, 10
-_SAMPLE = 15
-_SAMPLE_OF_EACH = 3
+_SAMPLED_CHUNKS = 15
+_SAMPLED_CHUNKS_PER_DOCUMENT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
     masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []
     sample: list[tuple[str, str, int]] = []
-    for made in batched(_iter_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
-        ctx.lake.append_chunk_sets(made)
-        dropped |= {row.key: row.dropped for row in made if row.dropped}
-        token_counts += [chunk.token_count for row in made for chunk in row.chunks]
-        sample += islice(_iter_samples(by_key, made), _SAMPLE - len(sample))
-        progress.advance(len(made))
+    for chunk_sets in batched(_iter_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
+        ctx.lake.append_chunk_sets(chunk_sets)
+        dropped |= {row.key: row.dropped for row in chunk_sets if row.dropped}
+        token_counts += [chunk.token_count for row in chunk_sets for chunk in row.chunks]
+        sample += islice(_iter_samples(by_key, chunk_sets), _SAMPLED_CHUNKS - len(sample))
+        progress.advance(len(chunk_sets))
     progress.finish()
     _warn_of_secrets(ctx, by_key, dropped)
     notes = list(_iter_secret_notes(by_key, masked, dropped))
@@ -106,7 +106,7 @@ def _iter_samples(
 ) -> Iterator[tuple[str, str, int]]:
     for row in rows:
         document = by_key[row.key][0].document
-        for chunk in row.chunks[:_SAMPLE_OF_EACH]:
+        for chunk in row.chunks[:_SAMPLED_CHUNKS_PER_DOCUMENT]:
             yield document.uri, describe_location(chunk.location), chunk.token_count
 
 
@@ -115,19 +115,19 @@ def _iter_chunk_sets(
 ) -> Iterator[ChunkSetRow]:
     """Yield the chunk sets of documents; worker processes make them if there is enough work."""
     texts = _iter_texts(ctx, todo, masked)
-    small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
+    small = sum(item.document.facts.size for item in todo) < _MIN_BYTES_FOR_WORKERS
     if small and not any(map(partial(_needs_worker, ctx), todo)):
         yield from (_build_chunk_set_row(text.chunk()) for text in texts)
         return
     batches = batched(
-        texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), most=_TASK_CHARACTERS
+        texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), max_weight=_TASK_CHARACTERS
     )
     with ctx.worker_pool() as pool:
-        left: list[UnchunkedText] = []
+        left_texts: list[UnchunkedText] = []
         for outcome in pool.map(map(ChunkTask, batches)):
             yield from map(_build_chunk_set_row, outcome.chunk_sets)
-            left += outcome.left
-        for outcome in pool.map(ChunkTask((text,)) for text in left):
+            left_texts += outcome.left
+        for outcome in pool.map(ChunkTask((text,)) for text in left_texts):
             yield from map(_build_chunk_set_row, outcome.chunk_sets)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from rag_assets.common.clock import MOST_JUMP, MOST_SKEW, BootTime, Clock
+from rag_assets.common.clock import MAX_JUMP, MAX_SKEW, BootTime, Clock
 from rag_assets.common.errors import ClockDoubted
 from rag_assets.common.formatting import format_count
 from rag_assets.common.times import stamp
@@ -100,11 +100,11 @@ def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
 
 def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> ClockDoubt | None:
     """Return why a machine's time is not trusted; None if it is."""
-    if abs(now - trusted.server_at) > MOST_SKEW:
+    if abs(now - trusted.server_at) > MAX_SKEW:
         return ClockDoubt("skewed", now, trusted)
-    if now < trusted.at - MOST_SKEW:
+    if now < trusted.at - MAX_SKEW:
         return ClockDoubt("behind", now, trusted)
-    if now <= trusted.at + MOST_JUMP or _is_explained_by_uptime(trusted, now, boot):
+    if now <= trusted.at + MAX_JUMP or _is_explained_by_uptime(trusted, now, boot):
         return None
     return ClockDoubt("ahead", now, trusted)
 
@@ -119,7 +119,7 @@ def _is_explained_by_uptime(trusted: TrustedTime, now: datetime, boot: BootTime 
     if boot is None or trusted.boot is None or boot.boot_id != trusted.boot.boot_id:
         return False
     running = timedelta(seconds=boot.seconds - trusted.boot.seconds)
-    return abs(now - trusted.at - running) <= MOST_SKEW
+    return abs(now - trusted.at - running) <= MAX_SKEW
 
 
 def _format_time_difference(difference: timedelta) -> str:

@@ -52,7 +52,7 @@ BYTES_PER_SECOND = 64 * 1024 * 1024
 """Limit of the reading rate, so that other readers of the same disk are not slowed down."""
 
 VECTORS_PAUSE = timedelta(minutes=1)
-"""How long no request is sent to the separate vector store after it did not answer."""
+"""Pause of requests to the separate vector store after it did not answer."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ class RateLimiter:
     def __init__(self, bytes_per_second: float = BYTES_PER_SECOND) -> None:
         self._rate = bytes_per_second
         self._started = monotonic()
-        self._taken = 0
+        self._bytes_read = 0
 
     def add_bytes(self, size: int) -> None:
         """Record that this many bytes were read, and sleep if the rate was exceeded."""
-        self._taken += size
-        ahead = self._taken / self._rate - (monotonic() - self._started)
+        self._bytes_read += size
+        ahead = self._bytes_read / self._rate - (monotonic() - self._started)
         if ahead > 0:
             sleep(ahead)
 

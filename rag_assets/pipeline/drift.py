@@ -110,15 +110,15 @@ def _inspect_build(
         # Everything in the index is lost: listing each document as well would hide the reason.
         expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         return IndexState(generation, index, alias_correct=True, drift=Drift(expected, 0))
-    found = VectorDrift()
+    vector_drift = VectorDrift()
     if share is not None:
         expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
-        found = compare_entries(ctx, generation, share, expected)
+        vector_drift = compare_entries(ctx, generation, share, expected)
     if by_counts:
-        drift = _compare_build_by_counts(ctx, generation, generations, found.doubtful)
+        drift = _compare_build_by_counts(ctx, generation, generations, vector_drift.doubtful)
     else:
         drift = _compare_build(ctx, generation, generations)
-    drift = replace(drift, vectors=tuple(sorted(found.altered)))
+    drift = replace(drift, vectors=tuple(sorted(vector_drift.altered)))
     return IndexState(
         generation=generation,
         index=index,
@@ -142,10 +142,12 @@ def _compare_build(
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
     live = ctx.store.entries.scan(generation.index_name, ctx.ref.id, owner.digest_key, document_ids)
-    held: Iterable[HeldVersion] = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
+    versions: Iterable[HeldVersion] = ctx.catalog.index.stream_versions(
+        ctx.ref.id, generation.number
+    )
     if document_ids is not None:
-        held = [version for version in held if version.document_id in document_ids]
-    return compare_index(held, chain(live, strangers), owner, others, set(leaving))
+        versions = [version for version in versions if version.document_id in document_ids]
+    return compare_index(versions, chain(live, strangers), owner, others, set(leaving))
 
 
 def _compare_build_by_counts(
@@ -160,18 +162,20 @@ def _compare_build_by_counts(
     """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
-    held = index.stream_versions(ctx.ref.id, generation.number)
+    versions = index.stream_versions(ctx.ref.id, generation.number)
     counts = entries.iter_version_counts(name, ctx.owner(generation))
-    found = find_suspects(held, counts, leaving) | set(doubtful)
+    suspects = find_suspects(versions, counts, leaving) | set(doubtful)
     owners = [ctx.owner(other) for other in generations if other.index_name == name]
     strangers = list(entries.iter_unowned_entries(name, ctx.ref.id, owners))
-    found |= {entry.document_id for entry in strangers}
+    suspects |= {entry.document_id for entry in strangers}
     expected = index.entry_count(ctx.ref.id, generation.number)
-    if not found:
+    if not suspects:
         return Drift(expected, expected)
-    if not all(found):
+    if not all(suspects):
         return _compare_build(ctx, generation, generations)  # Some entries have no document id.
-    drift = _compare_build(ctx, generation, generations, {id_ for id_ in found if id_}, strangers)
+    drift = _compare_build(
+        ctx, generation, generations, {id_ for id_ in suspects if id_}, strangers
+    )
     return replace(drift, expected=expected, live=expected - drift.expected + drift.live)
 
 
@@ -196,12 +200,14 @@ def find_index_differences(
     Raises:
         IndexUnavailable: an index is closed, blocked or red.
     """
-    found = _find_differences(catalog, store, keeper, tenants)
-    suspects = [ref for ref in tenants if ref.id in found and not catalog.lock.is_held(ref.id)]
+    differences = _find_differences(catalog, store, keeper, tenants)
+    suspects = [
+        ref for ref in tenants if ref.id in differences and not catalog.lock.is_held(ref.id)
+    ]
     if not suspects:
         return {}
-    found = _find_differences(catalog, store, keeper, suspects)
-    return {id_: all_ for id_, all_ in found.items() if not catalog.lock.is_held(id_)}
+    differences = _find_differences(catalog, store, keeper, suspects)
+    return {id_: all_ for id_, all_ in differences.items() if not catalog.lock.is_held(id_)}
 
 
 def _find_differences(
@@ -226,14 +232,14 @@ def _find_differences(
             for ref, generation, wanted in compared
         ]
     )
-    found: dict[str, list[IndexDifference]] = {}
+    differences: dict[str, list[IndexDifference]] = {}
     for (ref, generation, wanted), count in zip(compared, counts, strict=True):
         difference = _find_difference(ref, generation, wanted, count)
         # A catalog restored from an older dump lacks versions that the index rightly holds.
         is_surplus = count.presence == "present" and count.entries > wanted.entries
         if difference is not None and not (is_surplus and keeper.compare_marks(ref) != "current"):
-            found.setdefault(ref.id, []).append(difference)
-    return found
+            differences.setdefault(ref.id, []).append(difference)
+    return differences
 
 
 def _find_difference(
@@ -243,12 +249,12 @@ def _find_difference(
     build = f"build {generation.number} of tenant {ref.id!r}"
     if count.presence != "present":
         is_replaced = count.presence == "replaced"
-        what = "was replaced by a different index" if is_replaced else "is gone"
-        text = f"index {generation.index_name!r} of tenant {ref.id!r} {what}"
+        problem = "was replaced by a different index" if is_replaced else "is gone"
+        text = f"index {generation.index_name!r} of tenant {ref.id!r} {problem}"
         return IndexDifference(text, is_replaced, is_lost=not is_replaced)
     if wanted.is_settled and count.entries != wanted.entries:
-        held = f"{count.entries:,} entries, but the catalog records {wanted.entries:,}"
-        return IndexDifference(f"{build} holds {held}")
+        counts_text = f"{count.entries:,} entries, but the catalog records {wanted.entries:,}"
+        return IndexDifference(f"{build} holds {counts_text}")
     if wanted.is_settled and count.recent < wanted.recent:
         lacking = f"{wanted.recent - count.recent:,} of the {wanted.recent:,} entries"
         return IndexDifference(f"{build} lacks {lacking} that were written last")

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _LARGE_TEXTS = 100
 """A document that lacks more vectors than this is embedded after others of the same urgency."""
-_MOST_URGENT = (0, False)
+_MOST_URGENT_KEY = (0, False)
 _FLUSH_ITEMS = 2_000
 _FLUSH_SECONDS = 3.0
 _PAID_FLUSH_SECONDS = 0.1
@@ -190,14 +190,14 @@ def _embed_texts(
     items = _build_items(ctx, waiting, missing)
     order = {item.document.document_id: _get_sort_key(missing, item) for item in waiting}
     is_hurried = work.is_serving and any(
-        order.get(document.document_id, (document.urgency, False)) == _MOST_URGENT
+        order.get(document.document_id, (document.urgency, False)) == _MOST_URGENT_KEY
         for document in work.documents
     )
     stage = StageTime(ctx, ctx.limits.embed_seconds, is_hurried=is_hurried)
     urgent = {
         text
         for item in waiting
-        if order[item.document.document_id] == _MOST_URGENT
+        if order[item.document.document_id] == _MOST_URGENT_KEY
         for text in item.texts
     }
 
@@ -265,10 +265,10 @@ def _report_stop(
     ctx: TenantContext, work: SliceWork, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
     """Report an outage; if retrying is useless, quarantine the waiting documents of all slices."""
-    held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
+    quarantined = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
-        failed=report.failed + held,
+        failed=report.failed + quarantined,
         halted=is_permanent(outage),
         outage=outage.message,
         remedy=outage.hint,
@@ -323,9 +323,9 @@ def _fail_incomplete_documents(
         elif refused is not None:
             failures.append(build_failure(item.document, refused, "text-rejected"))
         elif lacking and outage is not None:
-            again = compute_retry_time(item.document, outage)
+            retry_at = compute_retry_time(item.document, outage)
             failures.append(
-                build_failure(item.document, outage.advice, failure_kind(outage), again)
+                build_failure(item.document, outage.advice, failure_kind(outage), retry_at)
             )
     postpone_documents(ctx, work, failures)
     return len(failures)
@@ -354,9 +354,11 @@ def get_vectors(
     reason = _embed_kept_texts(
         ctx, generation, {key: texts[key] for key in texts if key in missing}
     )
-    found = ctx.lake.vectors(embedder_id, set(texts))
-    units = found.vectors / np.maximum(np.linalg.norm(found.vectors, axis=1, keepdims=True), 1e-12)
-    return dict(zip(found.hashes, units, strict=True)), reason
+    stored = ctx.lake.vectors(embedder_id, set(texts))
+    units = stored.vectors / np.maximum(
+        np.linalg.norm(stored.vectors, axis=1, keepdims=True), 1e-12
+    )
+    return dict(zip(stored.hashes, units, strict=True)), reason
 
 
 def _embed_kept_texts(

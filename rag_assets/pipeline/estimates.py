@@ -91,7 +91,7 @@ def estimate_sync(
     """Estimate a sync's duration and disk usage, from the present sizes of lake and index."""
     parts = {"reading": work.seconds, **_estimate_seconds(ctx, builds, work, is_batch=is_batch)}
     sizes = {
-        what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
+        name: average and count * average for name, count, average in _list_sizes(ctx, builds, work)
     }
     seconds, rates_lacking = _sum_parts(parts)
     total, sizes_lacking = _sum_parts(sizes)
@@ -201,17 +201,24 @@ def estimate_double_edits(
         return None  # Edits are not written to the serving build.
     numbers = {serving.number: None} | ({} if wanted is None else {wanted.number: None})
     progress = ctx.catalog.build_progress.read(ctx.ref.id, numbers)
-    held, done = progress[serving.number], None if wanted is None else progress[wanted.number]
-    finished = (done.entries, done.documents) if done is not None else (0, 0)
+    serving_progress = progress[serving.number]
+    wanted_progress = None if wanted is None else progress[wanted.number]
+    finished = (
+        (wanted_progress.entries, wanted_progress.documents)
+        if wanted_progress is not None
+        else (0, 0)
+    )
     spent = 0.0 if wanted is None else wanted.spent
     will_spend = None if cost is None else spent + cost
     total = finished[1] + documents
     priced = find_price(beside.tenant.embedder) is not None and serving.spent
     return DoubleEditCost(
         embedded=_has_other_vectors(ctx, serving),
-        texts_serving=_compute_average(held.entries, held.documents),
+        texts_serving=_compute_average(serving_progress.entries, serving_progress.documents),
         texts_wanted=_compute_average(finished[0] + chunks, total),
-        dollars_serving=_compute_average(serving.spent, held.documents) if priced else None,
+        dollars_serving=_compute_average(serving.spent, serving_progress.documents)
+        if priced
+        else None,
         dollars_wanted=None if will_spend is None else _compute_average(will_spend, total),
     )
 

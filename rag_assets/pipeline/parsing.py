@@ -147,14 +147,14 @@ class _ParsingStage:
     def build_report(self, reused: int, seconds: float) -> ParsingReport:
         formats = self._formats.values()
         return ParsingReport(
-            parsed=sum(of.parsed for of in formats),
+            parsed=sum(report.parsed for report in formats),
             reused=reused,
             remaining=self._remaining,
             failed=len(self._failures),
             vanished=len(self._vanished),
-            pages=sum(of.pages for of in formats),
-            ocr_pages=sum(of.ocr_pages for of in formats),
-            masked=sum(of.masked for of in formats),
+            pages=sum(report.pages for report in formats),
+            ocr_pages=sum(report.ocr_pages for report in formats),
+            masked=sum(report.masked for report in formats),
             formats=self._formats,
             failures=_take_first_notes(
                 [(d, self._format_reason(error)) for d, error in self._failures]
@@ -215,9 +215,9 @@ class _ParsingStage:
         failures = []
         for document, error in self._failures:
             is_transient = isinstance(error, DocumentUnreachable)
-            again = compute_retry_time(document, error) if is_transient else None
+            retry_at = compute_retry_time(document, error) if is_transient else None
             failures.append(
-                build_failure(document, self._format_reason(error), failure_kind(error), again)
+                build_failure(document, self._format_reason(error), failure_kind(error), retry_at)
             )
         postpone_documents(ctx, self._work, failures)
         if self._work.is_superseded:
@@ -236,9 +236,9 @@ class _ParsingStage:
         """Defer vanished or changed documents until a listing finds the change."""
         if not self._vanished:
             return
-        again = datetime.now(UTC) + _VANISHED_RETRY
+        retry_at = datetime.now(UTC) + _VANISHED_RETRY
         reason = "missing from its source, or changed since it was listed"
-        failures = [build_failure(d, reason, "changing", again) for d in self._vanished]
+        failures = [build_failure(d, reason, "changing", retry_at) for d in self._vanished]
         postpone_documents(self._ctx, self._work, failures)
 
 

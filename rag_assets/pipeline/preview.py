@@ -45,7 +45,7 @@ from rag_assets.pipeline.source_plans import (
 )
 from rag_assets.privacy.masker import get_masker
 
-_BATCH = 200
+_BATCH_TEXTS = 200
 _SAMPLED_TEXTS = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
@@ -72,11 +72,11 @@ class PendingDocument:
 
 
 class _TextCounter:
-    """Counts distinct texts, and those of them that have no vector and are in no open batch."""
+    """Counts distinct texts, and how many of them have no vector and are in no open batch."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
-        self._seen: set[str] = set()
+        self._counted_hashes: set[str] = set()
         self._under_way = set(map_texts_to_batches(ctx))
         self.missing = self.tokens = 0
         self.unread = UnreadDocuments(ctx.embedder)
@@ -84,8 +84,8 @@ class _TextCounter:
 
     def count(self, texts: dict[str, str | None]) -> None:
         """Count texts by hash; the text is None if its content is not needed."""
-        new = {key: text for key, text in texts.items() if key not in self._seen}
-        self._seen |= set(new)
+        new = {key: text for key, text in texts.items() if key not in self._counted_hashes}
+        self._counted_hashes |= set(new)
         without = self._ctx.lake.find_missing_vectors(self._ctx.embedder.embedder_id, set(new))
         without -= self._under_way
         self.missing += len(without)
@@ -103,7 +103,7 @@ class _TextCounter:
     @property
     def distinct_count(self) -> int:
         """Return the number of distinct texts."""
-        return len(self._seen)
+        return len(self._counted_hashes)
 
 
 def iter_due_documents(
@@ -122,10 +122,10 @@ def iter_due_documents(
                 change.content_sha256,
             )
     # A document that was only touched keeps its content, but may still be pending.
-    seen = {change.document.document_id for change in changes if change.kind != "touched"}
+    changed_ids = {change.document.document_id for change in changes if change.kind != "touched"}
     vanished = frozenset() if plan.listing is None else plan.listing.removed
     paths = ListedPaths(source)
-    waiting = sorted(pending - seen - vanished)
+    waiting = sorted(pending - changed_ids - vanished)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
             yield PendingDocument(
@@ -149,12 +149,12 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
     texts = _TextCounter(ctx)
     parse = failed = chunks = cut = 0
     with ctx.worker_pool() as pool:
-        for keys in batched(by_key, _BATCH):
+        for keys in batched(by_key, _BATCH_TEXTS):
             missing = ctx.lake.find_missing_parsed(keys)
             parse += len(missing)
             stored = {key: by_key[key] for key in keys if key not in missing}
-            found = _measure_stored(ctx, stored, texts)
-            chunks, cut = chunks + found.chunks, cut + found.cut
+            measured = _measure_stored(ctx, stored, texts)
+            chunks, cut = chunks + measured.chunks, cut + measured.cut
             tasks = (_build_task(key, by_key[key][0]) for key in keys if key in missing)
             for outcome in pool.map(tasks):
                 if isinstance(outcome.result, ParsedText):
@@ -211,12 +211,15 @@ def _measure_parsed(
 ) -> int:
     count = 0
     for chosen in ways:
-        made = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
+        chunk_set = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
         texts.count(
-            {chunk.text_sha256: chunk.build_embedding_text(parsed.title) for chunk in made.chunks}
+            {
+                chunk.text_sha256: chunk.build_embedding_text(parsed.title)
+                for chunk in chunk_set.chunks
+            }
         )
-        texts.unread.add(made.language, made.chunks)
-        count += len(made.chunks)
+        texts.unread.add(chunk_set.language, chunk_set.chunks)
+        count += len(chunk_set.chunks)
     return count
 
 
@@ -323,7 +326,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
     price = require_price(ctx.tenant)
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
-    cost = None if price is None else price.compute_cost(work.tokens, batch=batch)
+    cost = None if price is None else price.compute_cost(work.tokens, is_batch=batch)
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
@@ -345,7 +348,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
         entries_deleted=ctx.catalog.index.count_entries_in_builds(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
         embedder=ctx.embedder.embedder_id,
-        per_million=None if price is None else price.compute_cost(1_000_000, batch=batch),
+        per_million=None if price is None else price.compute_cost(1_000_000, is_batch=batch),
         cost=cost,
         batch=batch,
         waiting=ctx.catalog.quarantine.count_deferred(ctx.ref.id),

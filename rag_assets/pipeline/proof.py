@@ -48,7 +48,7 @@ _MAX_NAMES: Final = 500
 _SENTENCE: Final = re.compile(r"[^.!?\n]+")
 _NONCE_BYTES: Final = 12
 _TEXTS_AT_ONCE: Final = 50
-_KEPT: Final = "traces"
+_TRACES_FIELD: Final = "traces"
 """Name of the encrypted traces in the progress of an erasure."""
 _PROOF: Final = "proof"
 _OUT_OF_REACH: Final = {
@@ -59,7 +59,7 @@ _OUT_OF_REACH: Final = {
     ),
     "files of sources": "a source keeps its documents; they are not added again while unchanged",
 }
-_MATCHED_AT_ONCE = 500
+_VALUES_AT_ONCE = 500
 LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
 """Keys of a proof for deleted data that files still contain."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
@@ -107,12 +107,12 @@ def purge_tenant_files(stores: Iterable[Lake | BlobStore], ref: TenantRef) -> in
 
     Return how many of the stores still have such files.
     """
-    left = 0
+    stores_with_files = 0
     for store in stores:
         for incarnation in list_incarnations(store, ref):
             store.tenant(ref.id, incarnation).purge()
-        left += bool(list_incarnations(store, ref))
-    return left
+        stores_with_files += bool(list_incarnations(store, ref))
+    return stores_with_files
 
 
 def erase_rows(ctx: TenantContext, dead: DeadKeys) -> None:
@@ -184,9 +184,9 @@ class Traces:
     @classmethod
     def parse(cls, text: str | bytes) -> Traces:
         """Parse traces from the JSON that as_json() returns."""
-        kept: dict[str, Any] = json.loads(text)
-        dead = DeadKeys(*(frozenset(kept[name]) for name in ("parsed", "chunk_sets", "texts")))
-        return cls(kept["document_ids"], dead, kept["phrases"], kept["names"])
+        fields: dict[str, Any] = json.loads(text)
+        dead = DeadKeys(*(frozenset(fields[name]) for name in ("parsed", "chunk_sets", "texts")))
+        return cls(fields["document_ids"], dead, fields["phrases"], fields["names"])
 
 
 def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
@@ -208,9 +208,9 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
         traces.dead.texts - (needed.texts or set()),
     )
     # Another document may contain one of the erased sentences in its own chunk.
-    elsewhere = ctx.lake.find_phrases_in_kept_texts(dead, traces.phrases)
-    elsewhere |= ctx.catalog.traces.find_shared_phrases(ctx.ref, ids, traces.phrases)
-    phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
+    shared_phrases = ctx.lake.find_phrases_in_kept_texts(dead, traces.phrases)
+    shared_phrases |= ctx.catalog.traces.find_shared_phrases(ctx.ref, ids, traces.phrases)
+    phrases = [phrase for phrase in traces.phrases if phrase not in shared_phrases]
     return Traces(ids, dead, phrases, sorted(names))
 
 
@@ -229,18 +229,18 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
     notes.write(_build_key_name(erasure), base64.b64encode(key).decode())
-    progress = {**erasure.progress, _KEPT: base64.b64encode(sealed).decode()}
+    progress = {**erasure.progress, _TRACES_FIELD: base64.b64encode(sealed).decode()}
     return catalog.erasures.record_progress(erasure, progress)
 
 
 def has_traces(erasure: Erasure) -> bool:
     """Return whether traces of an erasure are kept, so that data may already be erased."""
-    return _KEPT in erasure.progress
+    return _TRACES_FIELD in erasure.progress
 
 
 def read_traces(notes: NoteStore, erasure: Erasure) -> Traces:
     """Return the kept traces of an erasure; only its document ids if the key was lost."""
-    sealed = base64.b64decode(erasure.progress[_KEPT])
+    sealed = base64.b64decode(erasure.progress[_TRACES_FIELD])
     nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
         key = base64.b64decode(notes.read(_build_key_name(erasure)) or "")
@@ -256,7 +256,7 @@ def replace_traces(
 
     This precedes the receipt: a crash after the receipt would leave the key behind forever.
     """
-    progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
+    progress = {name: value for name, value in erasure.progress.items() if name != _TRACES_FIELD}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
     notes.delete(_build_key_name(erasure))
 
@@ -284,7 +284,7 @@ def _shorten_sentence(sentence: str, longest: int) -> str:
 
 
 def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
-    found = (
+    texts = (
         phrase
         for keys in batched(sorted(dead.chunk_sets), 200)
         for chunk_set in ctx.lake.chunk_sets(keys).values()
@@ -293,7 +293,7 @@ def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]
         for text in (chunk.text, chunk.context)
         for phrase in extract_phrases(text)
     )
-    return islice(found, _MAX_PHRASES)
+    return islice(texts, _MAX_PHRASES)
 
 
 def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
@@ -321,17 +321,17 @@ def prove_erasure(
     uploaded: bool,
 ) -> dict[str, Any]:
     """Search every store for remaining data of erased documents; return the proof."""
-    found: dict[str, int | list[str]] = {
+    traces_by_store: dict[str, int | list[str]] = {
         "index": _count_index_entries(ctx, traces),
         "lake": _count_lake_files(ctx, traces),
         "postgres": _list_postgres_columns(ctx, traces),
     }
     if open_former_places(ctx.catalog, ctx.settings).lakes:
-        found["former places"] = count_files_left(ctx, traces.dead)
+        traces_by_store["former places"] = count_files_left(ctx, traces.dead)
     if uploaded:
         # Blobs that other uploads need are not leftovers; any other blob is.
-        found["blobs"] = len(list_unreferenced_blobs(ctx.catalog, ctx.blobs, ctx.ref))
-    return _build_document_proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
+        traces_by_store["blobs"] = len(list_unreferenced_blobs(ctx.catalog, ctx.blobs, ctx.ref))
+    return _build_document_proof(ctx, traces.kinds, traces_by_store, deleted_entries, dead_rows)
 
 
 def prove_credential_erasure(
@@ -339,18 +339,20 @@ def prove_credential_erasure(
 ) -> dict[str, Any]:
     """Search every store for erased texts with credentials, by hash; return the proof."""
     traces = Traces(dead=dead)
-    found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
-    return _build_document_proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
+    remaining = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
+    return _build_document_proof(ctx, ["hashes"], remaining, deleted_entries, dead_rows)
 
 
 def require_nothing_left(
-    left: Mapping[str, Any],
+    remaining: Mapping[str, Any],
     subject: str,
     command: str,
     histories: Sequence[DagsterHistory] = (),
 ) -> None:
     """Require that a search after an erasure has found no data."""
-    places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
+    places = ", ".join(
+        f"{place}: {remainder}" for place, remainder in remaining.items() if remainder
+    )
     instances = ", ".join(history.place for history in histories)
     waiting = (
         f" once the Dagster instance {instances} has deleted its runs: start its daemon, or set"
@@ -368,14 +370,14 @@ def require_nothing_left(
 def _build_document_proof(
     ctx: TenantContext,
     searched_for: Sequence[str],
-    found: Mapping[str, Any],
+    remaining: Mapping[str, Any],
     deleted_entries: int | None,
     dead_rows: int,
 ) -> dict[str, Any]:
     unseen = open_former_places(ctx.catalog, ctx.settings).unseen
     remote = ctx.tenant.embedder.provider not in {"local", "deterministic"}
     return build_proof(
-        searched_for, found, deleted_entries, dead_rows, unseen=unseen, remote=remote
+        searched_for, remaining, deleted_entries, dead_rows, unseen=unseen, remote=remote
     )
 
 
@@ -387,7 +389,7 @@ def add_counts_left(counts: Iterable[int | None]) -> int | None:
 
 def build_proof(
     searched_for: Sequence[str],
-    found: Mapping[str, Any],
+    remaining: Mapping[str, Any],
     deleted_entries: int | None,
     dead_rows: int,
     *,
@@ -397,11 +399,11 @@ def build_proof(
     """Return the kinds of traces searched for and the traces found, as stored in a receipt."""
     return {
         "searched for": [*searched_for],
-        "found": dict(found),
+        "found": dict(remaining),
         "deleted entries in segments": deleted_entries,
         "dead rows in tables": dead_rows,
         "places not seen": [*unseen],
-        "complete": not (any(found.values()) or deleted_entries or dead_rows or unseen),
+        "complete": not (any(remaining.values()) or deleted_entries or dead_rows or unseen),
         "out of reach": {
             **_OUT_OF_REACH,
             **(_AT_THE_PROVIDER if remote else {}),
@@ -439,28 +441,28 @@ def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[
     """
     needed = find_needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
-    entries, left = ctx.store.entries, dict[str, set[str]]()
+    entries, remaining = ctx.store.entries, dict[str, set[str]]()
     for index_name in ctx.store.indexes.names():
         ids = {
             id_
             for field, value in values.items()
-            for batch in batched(value, _MATCHED_AT_ONCE)
+            for batch in batched(value, _VALUES_AT_ONCE)
             for id_ in entries.matching(index_name, ctx.ref.id, field, batch)
         }
         for phrase in traces.phrases:
             holding = entries.containing(index_name, ctx.ref.id, phrase)
             ids.update(id_ for id_, text_sha256 in holding.items() if text_sha256 not in needed)
         if ids:
-            left[index_name] = ids
-    return left
+            remaining[index_name] = ids
+    return remaining
 
 
 def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
-    found = set[str]().union(*find_remaining_entries(ctx, traces).values())
+    entries = set[str]().union(*find_remaining_entries(ctx, traces).values())
     if (vectors := ctx.store.vectors) is not None:
-        found.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
-        found.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))
-    return len(found)
+        entries.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
+        entries.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))
+    return len(entries)
 
 
 def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:

@@ -44,7 +44,7 @@ _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
 """Number of published source files after which statistics are refreshed; each has many facts."""
 
-_PAGES = 5_000
+_BATCH_PAGES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def publish_slice(
     )
     upserted, replaced = _publish_versions(work.context, work, due)
     if ctx.catalog.moves.end(ctx.ref):
-        gone, former = delete_removed_documents(ctx)
-        removed, deleted = removed + gone, deleted + former
+        moved, former_entries = delete_removed_documents(ctx)
+        removed, deleted = removed + moved, deleted + former_entries
     follow_moved_pages(ctx)
     forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):
@@ -134,8 +134,8 @@ def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[Row
 
 
 def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
-    left = ctx.catalog.index.count_pending(ctx.ref.id, work.generation.number, work.config_key)
-    return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
+    pending = ctx.catalog.index.count_pending(ctx.ref.id, work.generation.number, work.config_key)
+    return pending + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
 def delete_removed_documents(ctx: TenantContext) -> tuple[int, int]:
@@ -192,7 +192,7 @@ def _publish_versions(
             due,
             _BATCH_DOCUMENTS,
             weight=lambda version: version.chunk_count,
-            most=_BATCH_CHUNKS,
+            max_weight=_BATCH_CHUNKS,
         )
     )
     for batch, entries in prefetch_items(batches):
@@ -304,7 +304,7 @@ def follow_moved_pages(ctx: TenantContext) -> None:
     if moved is None:
         return
     generations = [g for g in ctx.catalog.generations.live(ctx.ref.id) if ctx.has_index(g)]
-    for uuids in batched(moved.uuids, _PAGES):
+    for uuids in batched(moved.uuids, _BATCH_PAGES):
         scopes = ctx.catalog.pages.find_document_scopes(ctx.ref.id, uuids)
         for generation in generations:
             ctx.writer(generation).set_scopes(

@@ -116,8 +116,8 @@ def configure_tenant_for_build(tenant: Tenant, embedder_id: str, generation: Gen
     if configured is None or generation.key not in _map_kinds_by_key(
         configured, generation.embedder_id
     ):
-        what = "was made by a different version of the chunker or of the index's schema"
-        raise _build_not_writable_error(tenant, generation, what)
+        reason = "was made by a different version of the chunker or of the index's schema"
+        raise _build_not_writable_error(tenant, generation, reason)
     if generation.embedder_id == embedder_id:
         return configured
     return configured.model_copy(update={"embedder": _get_embedder_config(tenant, generation)})
@@ -213,9 +213,11 @@ def _get_embedder_config(tenant: Tenant, generation: Generation) -> EmbedderConf
     )
 
 
-def _build_not_writable_error(tenant: Tenant, generation: Generation, why: str) -> BuildNotWritable:
+def _build_not_writable_error(
+    tenant: Tenant, generation: Generation, reason: str
+) -> BuildNotWritable:
     return BuildNotWritable(
-        f"generation {generation.number} of tenant {tenant.id!r} {why}",
+        f"generation {generation.number} of tenant {tenant.id!r} {reason}",
         hint="the build can answer searches, but cannot be brought up to date;"
         " run `rag-assets sync` for a new build of the present configuration",
     )

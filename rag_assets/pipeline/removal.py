@@ -39,7 +39,7 @@ from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 
-_SWEEPS = 5
+_MAX_SWEEPS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +71,15 @@ def prove_removal(
         else:
             store.indexes.drop(name)
     dead_rows = catalog.traces.vacuum()
-    left = sum(
+    remaining_files = sum(
         entry.incarnation <= record.incarnation
         for name in store.indexes.names()
         for entry in store.entries.scan(name, record.id)
     )
     if store.vectors is not None:
-        left += len(store.vectors.schemas(record.id))
-    found = {
-        "index": left,
+        remaining_files += len(store.vectors.schemas(record.id))
+    remaining = {
+        "index": remaining_files,
         "lake": len(list_incarnations(stores.lake, record.ref)),
         "blobs": len(list_incarnations(stores.blobs, record.ref)),
         "postgres": catalog.traces.find_columns(
@@ -87,13 +87,13 @@ def prove_removal(
         ),
     }
     if former.lakes or former.blobs:
-        found["former places"] = purge_tenant_files((*former.lakes, *former.blobs), record.ref)
+        remaining["former places"] = purge_tenant_files((*former.lakes, *former.blobs), record.ref)
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", *traces.kinds]
     return build_proof(
         searched_for,
-        found,
+        remaining,
         add_counts_left(deleted_entries),
         dead_rows,
         unseen=former.unseen,
@@ -276,8 +276,8 @@ def _delete_stray_vectors(catalog: Catalog, keeper: CatalogMarkKeeper, store: Ve
         return 0
     # A build's row names its tables before they are created, so none of the tables found is a new
     # one.
-    found = store.vectors.schemas()
-    if not found:
+    schemas = store.vectors.schemas()
+    if not schemas:
         return 0
     refs = [record.ref for record in catalog.tenants.all()]
     live = catalog.generations.list_live_by_tenant(ref.id for ref in refs)
@@ -287,7 +287,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: CatalogMarkKeeper, store: Ve
         for generation in live.get(ref.id, ())
         if generation.vectors_beside is not None
     }
-    strays = [schema for schema in found if schema not in known]
+    strays = [schema for schema in schemas if schema not in known]
     if strays and (
         keeper.list_unknown_tenants() or any(keeper.compare_marks(ref) != "current" for ref in refs)
     ):
@@ -302,7 +302,7 @@ def _delete_remaining_entries(
 ) -> int:
     """Delete a removed tenant's entries until a scan finds none; return how many were deleted."""
     deleted = 0
-    for _ in range(_SWEEPS):
+    for _ in range(_MAX_SWEEPS):
         scanned = store.entries.scan(index_name, tenant_id)
         ids = [entry.id for entry in scanned if entry.incarnation in incarnations]
         if not ids:

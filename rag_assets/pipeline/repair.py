@@ -36,8 +36,8 @@ from rag_assets.storage.lake.store import TenantLake
 
 _DOCUMENTS_AT_ONCE = 5_000
 _CHUNKS_AT_ONCE = 100_000
-_AT_ONCE = 2_000
-_FILES_NAMED = 20
+_ITEMS_AT_ONCE = 2_000
+_MAX_NAMED_FILES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +64,23 @@ class Repair:
 
     def lines(self) -> list[str]:
         """Describe each repair in one line."""
-        found = [
+        findings = [
             f"generation {state.generation.number}: {state.drift}"
             for state in self.states
             if not state.is_healthy
         ]
         if not self.lake.is_empty:
-            found.append(str(self.lake))
-        found += [store.description for store in self.stores if store.description]
+            findings.append(str(self.lake))
+        findings += [store.description for store in self.stores if store.description]
         if self.vectors_beside:
             builds = format_count(self.vectors_beside, "build")
-            found.append(f"the separate vector stores of {builds} differed")
+            findings.append(f"the separate vector stores of {builds} differed")
         if self.lake.to_embed:
             texts = format_count(self.lake.to_embed, "text")
-            found.append(f"{texts} will be embedded again, because no store has their vectors")
-        if again := len(self.contents.altered) + len(self.contents.gone):
-            found.append(f"{format_count(again, 'document')} will be read again")
-        return found
+            findings.append(f"{texts} will be embedded again, because no store has their vectors")
+        if reread_count := len(self.contents.altered) + len(self.contents.gone):
+            findings.append(f"{format_count(reread_count, 'document')} will be read again")
+        return findings
 
 
 def repair_tenant(ctx: TenantContext, share: DailyShare | None = None) -> Repair:
@@ -92,9 +92,9 @@ def repair_tenant(ctx: TenantContext, share: DailyShare | None = None) -> Repair
     lake = repair_lake(ctx, share)
     states = repair_index(ctx, share)
     stores = tuple(store.repair(ctx, share) for store in list_all_stores())
-    done = Repair(tuple(states), lake, contents, stores, repair_vectors(ctx))
-    ctx.catalog.events.write(ctx.ref, "index_repaired", [_summarize_repair(done)])
-    return done
+    repair = Repair(tuple(states), lake, contents, stores, repair_vectors(ctx))
+    ctx.catalog.events.write(ctx.ref, "index_repaired", [_summarize_repair(repair)])
+    return repair
 
 
 def repair_index(ctx: TenantContext, share: DailyShare | None = None) -> list[IndexState]:
@@ -169,16 +169,16 @@ def _replace_index(build: ActiveBuild) -> None:
     ctx.catalog.generations.move(ctx.ref, generation, index.name, index.identity)
 
 
-def _summarize_repair(done: Repair) -> dict[str, object]:
+def _summarize_repair(repair: Repair) -> dict[str, object]:
     return {
-        "builds": [_summarize_build(state) for state in done.states if not state.is_healthy],
-        "files_of_the_lake": len(done.lake.files),
+        "builds": [_summarize_build(state) for state in repair.states if not state.is_healthy],
+        "files_of_the_lake": len(repair.lake.files),
         "documents_lost_by_the_lake": len(
-            {id_ for lost in done.lake.losses for id_ in lost.documents}
+            {id_ for lost in repair.lake.losses for id_ in lost.documents}
         ),
-        "texts_to_embed": done.lake.to_embed,
-        **{name: figure for store in done.stores for name, figure in store.figures.items()},
-        "documents_to_read_again": len(done.contents.altered) + len(done.contents.gone),
+        "texts_to_embed": repair.lake.to_embed,
+        **{name: figure for store in repair.stores for name, figure in store.figures.items()},
+        "documents_to_read_again": len(repair.contents.altered) + len(repair.contents.gone),
     }
 
 
@@ -268,7 +268,7 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
             needed,
             _DOCUMENTS_AT_ONCE,
             weight=lambda version: version.chunk_count,
-            most=_CHUNKS_AT_ONCE,
+            max_weight=_CHUNKS_AT_ONCE,
         ):
             versions += len(batch)
             lost = _merge_losses(lost, _find_losses(readable, generation, batch))
@@ -284,22 +284,22 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
 
 def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[str]]:
     """Return the text_sha256 of missing vectors, by embedder_id."""
-    found: dict[str, frozenset[str]] = {}
+    lacking: dict[str, frozenset[str]] = {}
     for lost in losses:
         embedder_id = lost.generation.embedder_id
         if lost.texts:
-            found[embedder_id] = found.get(embedder_id, frozenset()) | lost.texts
-    return found
+            lacking[embedder_id] = lacking.get(embedder_id, frozenset()) | lost.texts
+    return lacking
 
 
 def find_texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
     """Return which of these texts, given by hash, still have a vector in an index."""
-    found: set[str] = set()
+    hashes: set[str] = set()
     for generation in list_builds(ctx, embedder_id):
         owner = ctx.owner(generation)
         entries = ctx.store.entries.vectors(generation.index_name, owner, texts)
-        found |= {e.text_sha256 for e in entries if e.genuine and e.vector is not None}
-    return found
+        hashes |= {e.text_sha256 for e in entries if e.genuine and e.vector is not None}
+    return hashes
 
 
 def list_builds(ctx: TenantContext, embedder_id: str) -> list[Generation]:
@@ -337,13 +337,13 @@ def _find_losses(
     )
 
 
-def _merge_losses(one: BuildLosses, other: BuildLosses) -> BuildLosses:
+def _merge_losses(first: BuildLosses, second: BuildLosses) -> BuildLosses:
     return BuildLosses(
-        one.generation,
-        one.parsed | other.parsed,
-        one.chunks | other.chunks,
-        one.vectors | other.vectors,
-        one.texts | other.texts,
+        first.generation,
+        first.parsed | second.parsed,
+        first.chunks | second.chunks,
+        first.vectors | second.vectors,
+        first.texts | second.texts,
     )
 
 
@@ -357,19 +357,19 @@ def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     Returns:
         The state before the repair.
     """
-    found = compare_lake(ctx, share)
-    if found.is_empty:
-        return found
-    ctx.lake.drop_damaged(found.files)
+    comparison = compare_lake(ctx, share)
+    if comparison.is_empty:
+        return comparison
+    ctx.lake.drop_damaged(comparison.files)
     _recover_unlisted_rows(ctx)
-    left = compare_lake(ctx, share)
-    chunks_lost = any(lost.chunks for lost in left.losses)
-    lacking = find_lacking_texts(left.losses)
-    for embedder_id in {lost.generation.embedder_id for lost in left.losses}:
+    remaining = compare_lake(ctx, share)
+    chunks_lost = any(lost.chunks for lost in remaining.losses)
+    lacking = find_lacking_texts(remaining.losses)
+    for embedder_id in {lost.generation.embedder_id for lost in remaining.losses}:
         texts = lacking.get(embedder_id, frozenset())
         if chunks_lost:
             # Without the lost chunks, only the index entries show which texts these chunks had.
-            _recover_all_vectors(ctx, embedder_id, left.versions)
+            _recover_all_vectors(ctx, embedder_id, remaining.versions)
         elif texts:
             _recover_vectors(ctx, embedder_id, texts)
     for lost in compare_lake(ctx, share).losses:
@@ -377,15 +377,15 @@ def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
         if lost.generation.state in {"COMPLETE", "HELD"}:
             ctx.catalog.generations.reopen(ctx.ref, lost.generation)
         ctx.catalog.index.invalidate(ctx.ref, lost.generation.number, sorted(lost.documents))
-    return found
+    return comparison
 
 
 def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
     """Repair files of the lake that a stage could not read, so that the stage can run again."""
     ctx.log(f"{damage.message}; it is repaired, and the step is run again")
-    found = repair_lake(ctx, DailyShare(1, ctx.clock.now().date()))
-    files = [f"{file.table}/{file.path} ({file.fault})" for file in found.files]
-    event = {"files": files[:_FILES_NAMED], "texts_to_embed": found.to_embed}
+    comparison = repair_lake(ctx, DailyShare(1, ctx.clock.now().date()))
+    files = [f"{file.table}/{file.path} ({file.fault})" for file in comparison.files]
+    event = {"files": files[:_MAX_NAMED_FILES], "texts_to_embed": comparison.to_embed}
     ctx.catalog.events.write(ctx.ref, "lake_healed", [event])
 
 
@@ -393,7 +393,7 @@ def _recover_unlisted_rows(ctx: TenantContext) -> None:
     """Recover rows from files that no table lists, for every build with missing rows."""
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         for batch in batched(
-            ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number), _AT_ONCE
+            ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number), _ITEMS_AT_ONCE
         ):
             parsed = ctx.lake.find_missing_parsed({version.parse_key for version in batch})
             sets = {version.chunk_set_key for version in batch}
@@ -410,11 +410,11 @@ def _recover_unlisted_rows(ctx: TenantContext) -> None:
 
 def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
     """Copy the missing vectors of these texts from the index to the lake."""
-    left = set(texts)
+    missing = set(texts)
     for generation in list_builds(ctx, embedder_id):
-        for batch in batched(sorted(left), _AT_ONCE):
+        for batch in batched(sorted(missing), _ITEMS_AT_ONCE):
             entries = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), batch)
-            left -= _append_vectors(ctx, embedder_id, generation.dimensions, entries)
+            missing -= _append_vectors(ctx, embedder_id, generation.dimensions, entries)
 
 
 def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:
@@ -424,9 +424,11 @@ def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) ->
     """
     for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
-        for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):
-            found = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), hashes)
-            _append_vectors(ctx, embedder_id, generation.dimensions, found)
+        for hashes in HashRange().parts(1 + max(entries, versions) // _ITEMS_AT_ONCE):
+            vectors = ctx.store.entries.vectors(
+                generation.index_name, ctx.owner(generation), hashes
+            )
+            _append_vectors(ctx, embedder_id, generation.dimensions, vectors)
 
 
 def _append_vectors(

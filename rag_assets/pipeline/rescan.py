@@ -1,8 +1,8 @@
 """Re-scan: apply new credential rules to all stored data of a tenant.
 
 Texts in the lake, names of documents, and texts in Postgres are scanned in this order. Each batch
-is one transaction: it hides what the batch found from searches, and records how far the scan has
-come. An ordinary erasure then removes the findings from the stores; see pipeline/erasure.py.
+is one transaction: it hides the batch's findings from searches, and records the position of the
+scan. An ordinary erasure then removes the findings from the stores; see pipeline/erasure.py.
 
 A text with credentials is masked, and stored under the key that its documents have from then on. So
 no document has to be parsed again, and documents keep answering even if their source is gone.
@@ -46,12 +46,12 @@ from rag_assets.storage.lake.model import ParsedRow
 _ENCODED = "in another encoding"
 """Replaces the rule's name if a credential is found only in the decoded form of a name."""
 
-_BATCH = 2_000
-_CHUNK_SETS = 200
+_BATCH_DOCUMENTS = 2_000
+_BATCH_CHUNK_SETS = 200
 NOT_SCANNED = "not scanned in time"
 """Replaces the rule's name if a text takes too long to scan; such a text is removed."""
-_TEXTS = 100
-_NAMES = 500
+_BATCH_TEXTS = 100
+_BATCH_ROWS = 500
 
 
 class MaskedNames:
@@ -168,17 +168,17 @@ def mask_rows(
 ) -> tuple[list[MaskedDocument], Mapping[str, int]]:
     """Mask credentials in documents' rows; return changed rows, and the number of finds by rule."""
     masker.prime(text for row in rows for text in _iter_texts(row))
-    found, rules = [], Counter[str]()
+    masked_rows, rules = [], Counter[str]()
     for row in rows:
         change = _build_masked_change(row, masker)
         title = masker.text(row.title) if row.title else row.title
         if change == build_change_from_row(row) and title == row.title:
             continue
-        found.append(MaskedDocument(row, change, title))
+        masked_rows.append(MaskedDocument(row, change, title))
         texts = dict.fromkeys(text for text in _iter_texts(row) if masker.holds_credential(text))
         spans = [span.rule for text in texts for span in scanner.scan(text)]
         rules.update(spans or [_ENCODED])
-    return found, rules
+    return masked_rows, rules
 
 
 def build_change_from_row(row: Document) -> DocumentChange:
@@ -253,27 +253,27 @@ class MaskedTexts:
     def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
         """Scan the texts with these keys, and store masked copies of those with credentials.
 
-        Return the texts with credentials and the texts that could not be scanned; None if there
-        are none of either.
+        Return the texts with credentials and the texts that could not be scanned; None if there are
+        no such texts.
         """
-        found: dict[str, _CredentialText] = {}
+        credential_texts: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
-                again = mask_new_credentials(row.parsed, self._scanner)
+                masked = mask_new_credentials(row.parsed, self._scanner)
             except TimeoutError:
-                found[key] = _CredentialText(row.parsed, None, [NOT_SCANNED])
+                credential_texts[key] = _CredentialText(row.parsed, None, [NOT_SCANNED])
                 continue
-            if again is not None:
-                found[key] = _CredentialText(row.parsed, *again)
-        return self._store_masked_texts(found) if found else None
+            if masked is not None:
+                credential_texts[key] = _CredentialText(row.parsed, *masked)
+        return self._store_masked_texts(credential_texts) if credential_texts else None
 
-    def _store_masked_texts(self, found: Mapping[str, _CredentialText]) -> FoundTexts:
+    def _store_masked_texts(self, credential_texts: Mapping[str, _CredentialText]) -> FoundTexts:
         """Write masked texts to the lake before the catalog refers to them; return the findings."""
         ctx = self._ctx
-        behind = [id_ for key in found for id_ in self._unindexed_documents.get(key, ())]
-        versions = ctx.catalog.rescans.versions(ctx.ref.id, found.keys())
+        behind = [id_ for key in credential_texts for id_ in self._unindexed_documents.get(key, ())]
+        versions = ctx.catalog.rescans.versions(ctx.ref.id, credential_texts.keys())
         holders = self._list_documents_with_texts(
-            {*behind, *(version.document_id for version in versions)}, found
+            {*behind, *(version.document_id for version in versions)}, credential_texts
         )
         chunk_sets = {
             version.chunk_set_key: version.parse_key
@@ -287,15 +287,15 @@ class MaskedTexts:
             key: None
             if text.masked is None
             else compute_key("masked", key, compute_parsed_digest(text.masked))
-            for key, text in found.items()
+            for key, text in credential_texts.items()
         }
         rows = {}
         for holder in holders:
             # One more request to reindex the document changes its parse_key.
-            again = replace(holder, reindex_requests=holder.reindex_requests + 1)
-            rows[ctx.parse_key(again)] = found[ctx.parse_key(holder)]
+            reindexed = replace(holder, reindex_requests=holder.reindex_requests + 1)
+            rows[ctx.parse_key(reindexed)] = credential_texts[ctx.parse_key(holder)]
         if self._has_holds:
-            rows |= {new: found[key] for key, new in kept.items() if new is not None}
+            rows |= {new: credential_texts[key] for key, new in kept.items() if new is not None}
         masked = [
             ParsedRow(key, compute_parsed_digest(text), text)
             for key in sorted(ctx.lake.find_missing_parsed(rows))
@@ -305,33 +305,33 @@ class MaskedTexts:
         return FoundTexts(
             masked=kept,
             chunk_sets=chunk_sets.keys(),
-            hashes=self._list_hashes(chunk_sets, found),
+            hashes=self._list_hashes(chunk_sets, credential_texts),
             present={holder.document_id: holder.reindex_requests for holder in holders},
-            rules=Counter(rule for text in found.values() for rule in text.rules),
+            rules=Counter(rule for text in credential_texts.values() for rule in text.rules),
         )
 
     def _list_hashes(
-        self, chunk_sets: Mapping[str, str], found: Mapping[str, _CredentialText]
+        self, chunk_sets: Mapping[str, str], credential_texts: Mapping[str, _CredentialText]
     ) -> set[str]:
         """Return the text_sha256 of the chunks that masking changes."""
         return {
             chunk.text_sha256
-            for keys in batched(chunk_sets, _CHUNK_SETS)
+            for keys in batched(chunk_sets, _BATCH_CHUNK_SETS)
             for key, row in self._ctx.lake.chunk_sets(keys).items()
             for chunk in row.chunks
-            if found[chunk_sets[key]].changes(chunk)
+            if credential_texts[chunk_sets[key]].changes(chunk)
         }
 
     def _list_documents_with_texts(
-        self, ids: Collection[str], found: Collection[str]
+        self, ids: Collection[str], parse_keys: Collection[str]
     ) -> list[Document]:
         """Return the documents with these ids whose current text is one of the found texts."""
         ctx = self._ctx
         return [
             document
-            for batch in batched(sorted(ids), _BATCH)
+            for batch in batched(sorted(ids), _BATCH_DOCUMENTS)
             for document in ctx.catalog.documents.find(ctx.ref.id, batch)
-            if document.content_sha256 is not None and ctx.parse_key(document) in found
+            if document.content_sha256 is not None and ctx.parse_key(document) in parse_keys
         ]
 
     @cached_property
@@ -346,15 +346,15 @@ class MaskedTexts:
         keys = {build.generation.number: build.context.config_key for build in builds} or {
             0: ctx.config_key
         }
-        found: dict[str, list[str]] = {}
+        documents: dict[str, list[str]] = {}
         for build in builds:
             record_missing_keys(build.context, build.generation.number, build.context.config_key)
         for number, config_key in keys.items():
             ids = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, config_key)
-            for batch in batched(ids, _BATCH):
+            for batch in batched(ids, _BATCH_DOCUMENTS):
                 for document in ctx.catalog.documents.find(ctx.ref.id, batch):
-                    found.setdefault(ctx.parse_key(document), []).append(document.document_id)
-        return found
+                    documents.setdefault(ctx.parse_key(document), []).append(document.document_id)
+        return documents
 
 
 def read_rules_version() -> str:
@@ -419,15 +419,15 @@ class _Scan:
         keys = sorted(key for key in ctx.lake.read_parsed_keys() if key > after)
         progress = StageProgress("credentials in texts", len(keys), ctx.log)
         texts = MaskedTexts(ctx, self._scanner)
-        for start in range(0, len(keys), _TEXTS):
-            batch = keys[start : start + _TEXTS]
-            found = texts.mask_texts(batch)
-            if found is None:
+        for start in range(0, len(keys), _BATCH_TEXTS):
+            batch = keys[start : start + _BATCH_TEXTS]
+            credential_texts = texts.mask_texts(batch)
+            if credential_texts is None:
                 self._advance(ScanPosition("texts", batch[-1]))
             else:
                 ctx.guard()
                 self._erasure = ctx.catalog.rescans.withhold_texts(
-                    ctx.ref, self._erasure, found, after=batch[-1]
+                    ctx.ref, self._erasure, credential_texts, after=batch[-1]
                 )
             progress.advance(len(batch))
             yield
@@ -435,7 +435,7 @@ class _Scan:
 
     def _iter_names(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
-        while rows := ctx.catalog.rescans.list_documents_after(ctx.ref.id, after, _NAMES):
+        while rows := ctx.catalog.rescans.list_documents_after(ctx.ref.id, after, _BATCH_ROWS):
             after = rows[-1].document_id
             masked, rules = mask_rows(rows, masker, self._scanner)
             ctx.guard()

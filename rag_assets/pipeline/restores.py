@@ -120,80 +120,94 @@ class _Describer:
         # The first fact about a token of an organization is the organization.
         named = change if is_tenant else replace(change, about=change.about[1:])
         action = "created" if change.kind == "token_created" else "revoked"
-        what = f"{_describe_token(named)} of {_name_owner(owner)} was {action} {on}"
+        change_text = f"{_describe_token(named)} of {_name_owner(owner)} was {action} {on}"
         if action == "created":
-            return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
+            return LostChange(
+                change, f"{change_text}, and is unknown to this catalog: create another one"
+            )
         tokens = self._catalog.service_tokens
         if change.name not in {
             t.token_id for t in tokens.all(owner.id, of_organization=not is_tenant)
         }:
-            return LostChange(change, f"{what}, and is unknown to this catalog as well")
+            return LostChange(change, f"{change_text}, and is unknown to this catalog as well")
         revoke = partial(tokens.revoke, owner, change.name)
-        return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
+        return LostChange(change, f"{change_text}, and is valid again in this catalog", revoke)
 
     def _describe_granted_scope(
         self, change: SecurityChange, ref: TenantRef, on: str
     ) -> LostChange:
-        what = f"scope {change.name!r} of tenant {ref.id} was granted to {change.about[0]} {on}"
-        return LostChange(change, f"{what}, and is not granted in this catalog: grant it again")
+        change_text = (
+            f"scope {change.name!r} of tenant {ref.id} was granted to {change.about[0]} {on}"
+        )
+        return LostChange(
+            change, f"{change_text}, and is not granted in this catalog: grant it again"
+        )
 
     def _describe_revoked_scope(
         self, change: SecurityChange, ref: TenantRef, on: str
     ) -> LostChange:
         (principal,) = change.about
-        what = f"scope {change.name!r} of tenant {ref.id} was revoked from {principal} {on}"
+        change_text = f"scope {change.name!r} of tenant {ref.id} was revoked from {principal} {on}"
         granted = self._catalog.access.grants(ref.id, [change.name]).get(change.name, [])
         if principal not in granted:
-            return LostChange(change, f"{what}, and is not granted in this catalog either")
+            return LostChange(change, f"{change_text}, and is not granted in this catalog either")
         revoke = partial(self._catalog.access.revoke, ref, change.name, [principal])
-        return LostChange(change, f"{what}, and is granted again in this catalog", revoke)
+        return LostChange(change, f"{change_text}, and is granted again in this catalog", revoke)
 
     def _describe_changed_page(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"page {change.name} of tenant {ref.id} was moved, removed or given other readers"
-        return LostChange(change, f"{what} {on}: have its application push the tree again")
+        change_text = (
+            f"page {change.name} of tenant {ref.id} was moved, removed or given other readers"
+        )
+        return LostChange(change, f"{change_text} {on}: have its application push the tree again")
 
     def _describe_set_hold(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         source, *hashes = change.about
-        what = f"a hold on {_describe_held_documents(change)} of tenant {ref.id} was set {on}"
+        change_text = (
+            f"a hold on {_describe_held_documents(change)} of tenant {ref.id} was set {on}"
+        )
         ids = self._list_documents(ref, hashes)
         if hashes and not ids:
-            return LostChange(change, f"{what}, and this catalog does not know the document")
+            return LostChange(change, f"{change_text}, and this catalog does not know the document")
         scope = HoldScope(source or None, ids[0] if ids else None)
         if scope in {hold.scope for hold in self._catalog.holds.all(ref.id)}:
-            return LostChange(change, f"{what}, and is set in this catalog as well")
+            return LostChange(change, f"{change_text}, and is set in this catalog as well")
         reset = partial(self._set_hold, ref, scope, f"set again after a restore; first set {on}")
-        return LostChange(change, f"{what}, and is missing in this catalog", reset)
+        return LostChange(change, f"{change_text}, and is missing in this catalog", reset)
 
     def _describe_lifted_hold(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"a hold on {_describe_held_documents(change)} of tenant {ref.id} was lifted {on}"
-        return LostChange(change, f"{what}, and is set again in this catalog: lift it again")
+        change_text = (
+            f"a hold on {_describe_held_documents(change)} of tenant {ref.id} was lifted {on}"
+        )
+        return LostChange(change, f"{change_text}, and is set again in this catalog: lift it again")
 
     def _describe_removed_key(
         self, change: SecurityChange, owner: TenantRef | OrganizationRef, on: str
     ) -> LostChange:
-        what = f"the key of {_name_owner(owner)} for {change.name} was removed {on}"
-        kept = self._catalog.provider_keys.find(owner, change.name)
-        if kept is None or kept.owner != owner:
-            return LostChange(change, f"{what}, and is not in this catalog either")
+        change_text = f"the key of {_name_owner(owner)} for {change.name} was removed {on}"
+        stored_key = self._catalog.provider_keys.find(owner, change.name)
+        if stored_key is None or stored_key.owner != owner:
+            return LostChange(change, f"{change_text}, and is not in this catalog either")
         remove = partial(self._catalog.provider_keys.remove, owner, change.name)
-        return LostChange(change, f"{what}, and is used again by this catalog", remove)
+        return LostChange(change, f"{change_text}, and is used again by this catalog", remove)
 
     def _describe_purge(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
+        change_text = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
         ids = self._list_documents(ref, [parse_hash(sealed) for sealed in change.about])
         purge = partial(self._purge, ref, ids, change.about)
         if not ids:
             kept_out = "unknown to this catalog as well: their sources are not to bring them back"
-            return LostChange(change, f"{what}, and are {kept_out}", purge)
-        return LostChange(change, f"{what}, and {len(ids)} of them are in this catalog", purge)
+            return LostChange(change, f"{change_text}, and are {kept_out}", purge)
+        return LostChange(
+            change, f"{change_text}, and {len(ids)} of them are in this catalog", purge
+        )
 
     def _describe_removed_tenant(
         self, change: SecurityChange, ref: TenantRef, on: str
     ) -> LostChange | None:
         if change.name != str(ref.incarnation):
             return None
-        what = f"tenant {ref.id} was removed {on}, and is in this catalog again"
-        return LostChange(change, f"{what}: rag-assets tenants remove {ref.id} --yes")
+        change_text = f"tenant {ref.id} was removed {on}, and is in this catalog again"
+        return LostChange(change, f"{change_text}: rag-assets tenants remove {ref.id} --yes")
 
     def _list_documents(self, ref: TenantRef, hashes: Sequence[str]) -> list[str]:
         """Return the ids of the tenant's documents that have these keyed hashes."""

@@ -64,28 +64,28 @@ class PruningReport:
 
     @property
     def _prune_receipts(self) -> list[Receipt]:
-        """Return the receipts of pruning, without those of other interrupted erasures."""
+        """Return the receipts of pruning, without the receipts of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
         """Return warnings for people, each one sentence."""
-        found = [
+        messages = [
             f"{format_count(prune.due, 'document')} of {prune.documents:,} in source"
             f" {prune.source!r} exceed their retention, but so many are pruned only after"
             f" confirmation. To prune them, run: rag-assets prune {tenant_id} --confirm"
             for prune in self.held
         ]
         if self.refused is not None:
-            found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
+            messages.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
         if self.doubt is not None:
-            found.append(self.doubt.message_with_hint)
+            messages.append(self.doubt.message_with_hint)
         if self.corrected:
-            found.append(
+            messages.append(
                 f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the future,"
                 " recorded while the clock was ahead: their ages are now counted from the present"
                 " time"
             )
-        return found
+        return messages
 
 
 def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningReport:
@@ -143,20 +143,20 @@ def _prune_documents(
     if (refused := find_deletion_refusal(ctx)) is not None:
         return PruningReport(refused=refused)
     due = ctx.catalog.retention.list_due(ctx.ref.id, cutoffs)
-    held = () if confirm else find_held_prunes(due, ctx.tenant.prune_share)
+    held_prunes = () if confirm else find_held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
-    counts = {prune.source: prune.due for prune in held}
-    if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
+    counts = {prune.source: prune.due for prune in held_prunes}
+    if ctx.catalog.retention.record_held(ctx.ref, counts) and held_prunes:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(
         ctx.ref, cutoffs, counts.keys(), rule=describe_retention_rule(ctx.tenant), by=by, at=now
     )
     if erasure is None:
-        return PruningReport(held=held)
+        return PruningReport(held=held_prunes)
     receipt = settle_erasure(ctx, erasure)
     pruned = {"documents": len(erasure.document_ids), "receipt": str(erasure.id)}
     ctx.catalog.events.write(ctx.ref, "pruned", [pruned])
-    return PruningReport((receipt,), held)
+    return PruningReport((receipt,), held_prunes)
 
 
 def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
@@ -165,13 +165,13 @@ def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
     if days is None:
         return None
     if isinstance(days, Mapping):
-        each = {name: now - timedelta(days=of_type) for name, of_type in days.items()}
-        return Cutoffs(each)
+        cutoffs = {name: now - timedelta(days=of_type) for name, of_type in days.items()}
+        return Cutoffs(cutoffs)
     return Cutoffs({}, now - timedelta(days=days))
 
 
 def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]:
-    """Return the sources of which more than this share of documents is due; None: no source."""
+    """Return the sources in which more than this share of the documents is due; None: no source."""
     if share is None:
         return ()
     counts: Mapping[str, int] = Counter(document.source for document in due.documents)
@@ -235,8 +235,8 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     due: list[UpcomingPruning] = []
     if cutoffs is not None and ahead is not None:
         due = [
-            UpcomingPruning(source_type, now + left, before)
-            for source_type, left, before in ctx.catalog.retention.list_aging(
+            UpcomingPruning(source_type, now + time_left, before)
+            for source_type, time_left, before in ctx.catalog.retention.list_aging(
                 tenant_id, cutoffs, ahead
             )
         ]

@@ -121,20 +121,25 @@ def _list_separate_builds(ctx: TenantContext) -> Iterator[tuple[PgVectors, Gener
 def _find_differing_documents(
     ctx: TenantContext, vectors: PgVectors, generation: Generation
 ) -> set[str]:
-    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
+    versions = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
-    found = find_suspects(
-        held, vectors.iter_version_counts(owner), set(leaving), ids=make_entry_id_function(owner)
+    suspects = find_suspects(
+        versions,
+        vectors.iter_version_counts(owner),
+        set(leaving),
+        ids=make_entry_id_function(owner),
     )
-    return {document_id for document_id in found if document_id is not None}
+    return {document_id for document_id in suspects if document_id is not None}
 
 
 def _correct_vectors(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
-    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
-    counted = {version.document_id: version for version in held if version.document_id in differing}
+    versions = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
+    counted = {
+        version.document_id: version for version in versions if version.document_id in differing
+    }
     owner = ctx.owner(generation)
     ctx.guard()
     # Correct vectors stay: a search that read the row before "filling" may be reading them.
@@ -142,11 +147,13 @@ def _correct_vectors(
         vectors.keep_only(owner, documents, _list_ids(owner, documents, counted))
     wanted = {id_: version.indexed_key for id_, version in counted.items()}
     entries = _iter_entries(ctx, generation, wanted)
-    done = 0
+    corrected = 0
     for batch in batched(entries, _BATCH):
         ctx.guard()
-        done += vectors.write_rows(owner, _list_rows(ctx, generation, batch))
-    ctx.log(f"generation {generation.number}: {done:,} vectors copied to its separate vector store")
+        corrected += vectors.write_rows(owner, _list_rows(ctx, generation, batch))
+    ctx.log(
+        f"generation {generation.number}: {corrected:,} vectors copied to its separate vector store"
+    )
 
 
 def _list_ids(
@@ -168,10 +175,10 @@ def _iter_entries(
     """Yield the unaltered index entries of these versions, given by document and indexed_key."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
     if len(wanted) <= _MAX_SINGLE_READS:
-        found = entries.of_documents(name, owner, wanted)
+        entries_found = entries.of_documents(name, owner, wanted)
     else:
-        found = entries.stored(name, owner)
-    for entry in found:
+        entries_found = entries.stored(name, owner)
+    for entry in entries_found:
         if entry.intact and wanted.get(entry.fields["document_id"]) == entry.index_key:
             yield entry
 

@@ -38,10 +38,10 @@ _T = TypeVar("_T")
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
 _MAX_WAIT = timedelta(days=1)
-_FOR_A_PERSON = (ProviderRefused, WrongShape)
-_BATCH = 2_000
-_FIRST_SECONDS = 2.0
-_EVERY_SECONDS = 2.0
+_NEEDS_A_PERSON = (ProviderRefused, WrongShape)
+_BATCH_DOCUMENTS = 2_000
+_FIRST_REPORT_SECONDS = 2.0
+_REPORT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def find_wait_reason(ctx: TenantContext, work: SliceWork) -> str | None:
 
 
 def postpone_documents(
-    ctx: TenantContext, work: SliceWork, waits: Sequence[Failure], *, deferred: bool = False
+    ctx: TenantContext, work: SliceWork, waits: Sequence[Failure], *, is_deferred: bool = False
 ) -> None:
     """Record why documents of the slice cannot be published now.
 
@@ -242,14 +242,14 @@ def postpone_documents(
     retried.
 
     Args:
-        deferred: whether the documents did not fail, but wait for a batch at the provider.
+        is_deferred: whether the documents did not fail, but wait for a batch at the provider.
     """
     ctx.guard()
     waits = _add_environment_keys(ctx, waits)
     if work.is_superseded:
         number = work.generation.number
         ctx.catalog.index.put_off(ctx.ref, number, waits, config_key=work.config_key)
-    elif deferred:
+    elif is_deferred:
         ctx.catalog.quarantine.defer(ctx.ref, waits, config_key=work.config_key)
     else:
         ctx.catalog.quarantine.fail(ctx.ref, waits, config_key=work.config_key)
@@ -312,13 +312,13 @@ def _load_slice(build: ActiveBuild, planned: Slice) -> SliceWork:
 
 def is_permanent(outage: RagAssetsError) -> bool:
     """Return whether retrying is useless until a person acts or the spending cap is renewed."""
-    return isinstance(outage, (*_FOR_A_PERSON, CapReached))
+    return isinstance(outage, (*_NEEDS_A_PERSON, CapReached))
 
 
 def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     """Return when a document is retried automatically."""
     now = datetime.now(UTC)
-    if isinstance(outage, _FOR_A_PERSON):
+    if isinstance(outage, _NEEDS_A_PERSON):
         return NEVER
     if isinstance(outage, CapReached):
         return outage.until or NEVER
@@ -343,7 +343,7 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
         ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.is_superseded
     )
     quarantined = 0
-    for document_ids in batched(waiting, _BATCH):
+    for document_ids in batched(waiting, _BATCH_DOCUMENTS):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         complete = _find_complete_documents(ctx, documents)
         kind = failure_kind(outage)
@@ -373,13 +373,13 @@ def _find_complete_documents(ctx: TenantContext, documents: Iterable[Document]) 
 class StageProgress:
     """Counts items of one stage and reports the count, total, rate and time left."""
 
-    def __init__(self, what: str, total: int, log: Callable[[str], None]) -> None:
-        self._what = what
+    def __init__(self, noun: str, total: int, log: Callable[[str], None]) -> None:
+        self._noun = noun
         self._total = total
         self._log = log
         self._count = 0
         self._started = time.monotonic()
-        self._next = self._started + _FIRST_SECONDS
+        self._next = self._started + _FIRST_REPORT_SECONDS
         self._reported: int | None = None
 
     def advance(self, count: int) -> None:
@@ -391,7 +391,7 @@ class StageProgress:
         self._count = count
         now = time.monotonic()
         if now >= self._next:
-            self._next = now + _EVERY_SECONDS
+            self._next = now + _REPORT_SECONDS
             self._report(now)
 
     def finish(self) -> None:
@@ -406,6 +406,6 @@ class StageProgress:
     def _format_progress_line(self, now: float) -> str:
         seconds = max(now - self._started, 1e-6)
         rate = self._count / seconds
-        left = (self._total - self._count) / rate if rate else 0.0
-        eta = f", about {left:.0f} s left" if self._count < self._total and rate else ""
-        return f"{self._what}: {self._count:,} of {self._total:,} ({rate:,.0f}/s{eta})"
+        seconds_left = (self._total - self._count) / rate if rate else 0.0
+        eta = f", about {seconds_left:.0f} s left" if self._count < self._total and rate else ""
+        return f"{self._noun}: {self._count:,} of {self._total:,} ({rate:,.0f}/s{eta})"

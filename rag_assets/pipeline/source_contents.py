@@ -76,8 +76,8 @@ def compare_contents(
         comparison = _Comparison(rows, share, RateLimiter(bytes_per_second))
         try:
             chosen = comparison.iter_chosen(digest.list_source(source))
-            found = comparison.find_altered(hash_documents(source, chosen))
-            altered = _drop_changed_documents(source, rows, found)
+            altered_documents = comparison.find_altered(hash_documents(source, chosen))
+            altered = _drop_changed_documents(source, rows, altered_documents)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
             continue
@@ -87,9 +87,9 @@ def compare_contents(
             and recorded.listing_digest == (known_state or digest.hexdigest())
             and not recorded.held_deletions
         )
-        gone = comparison.unseen if as_recorded else ()
+        missing = comparison.unseen if as_recorded else ()
         total = total.plus(
-            ContentsReport(comparison.compared, tuple(sorted(altered)), tuple(sorted(gone)))
+            ContentsReport(comparison.compared, tuple(sorted(altered)), tuple(sorted(missing)))
         )
     return total
 
@@ -127,9 +127,9 @@ class _Comparison:
         """Return the ids of documents that differ from the catalog or cannot be read."""
         return {
             document.document_id
-            for document, found in digests
-            if found != self._rows[document.document_id].content_sha256
-            and not isinstance(found, DocumentVanished)
+            for document, digest in digests
+            if digest != self._rows[document.document_id].content_sha256
+            and not isinstance(digest, DocumentVanished)
         }
 
 
@@ -195,22 +195,22 @@ def _compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).holds_records
     ]
-    found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hash_range)
+    drift = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hash_range)
     return StoredDrift(
         store="records",
         item_name="record",
         remedy="push missing and altered records again; to delete records that belong to no source,"
         " configure their source again and delete them there",
-        compared=found.compared,
-        missing=found.missing,
-        altered=found.altered,
-        nobodys=found.nobodys,
+        compared=drift.compared,
+        missing=drift.missing,
+        altered=drift.altered,
+        nobodys=drift.nobodys,
     )
 
 
 def _compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's uploads in the catalog with the stored files."""
-    found: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
+    ids_by_difference: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
     differences = compare_blobs(
         ctx.catalog,
         ctx.blobs,
@@ -220,13 +220,13 @@ def _compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
         bytes_per_second=BYTES_PER_SECOND,
     )
     for difference in differences:
-        found[difference.fault].update(difference.document_ids or (difference.sha256,))
+        ids_by_difference[difference.fault].update(difference.document_ids or (difference.sha256,))
     return StoredDrift(
         store="files",
         item_name="uploaded file",
         remedy="upload missing and altered files again; `rag-assets uploads list TENANT` lists"
         " them",
-        missing=tuple(sorted(found["missing"])),
-        altered=tuple(sorted(found["altered"])),
-        nobodys=tuple(sorted(found["nobody's"])),
+        missing=tuple(sorted(ids_by_difference["missing"])),
+        altered=tuple(sorted(ids_by_difference["altered"])),
+        nobodys=tuple(sorted(ids_by_difference["nobody's"])),
     )

@@ -169,8 +169,8 @@ def compare_source(
     digest = ListingDigest(settings)
     scoped: set[str] = set()
     suspects = comparison.find_suspects(_collect_scopes(digest.list_source(source), scoped))
-    found = comparison.find_changes(hash_documents(source, suspects))
-    changes = tuple(change for change in found if not _is_known_failure(change, rows))
+    found_changes = comparison.find_changes(hash_documents(source, suspects))
+    changes = tuple(change for change in found_changes if not _is_known_failure(change, rows))
     removed = comparison.list_removed()
     withheld = (
         source.list_withheld() & removed
@@ -210,11 +210,11 @@ def find_successors(
         for change in listing.changes
         if change.kind == "added" and change.content_sha256 is not None
     }
-    gone = frozenset(removed)
+    removed_ids = frozenset(removed)
     return {
         row.document_id: found.document.document_id
         for row in documents
-        if row.document_id in gone
+        if row.document_id in removed_ids
         and row.status == "READY"
         and (found := fresh.get((row.content_sha256, row.access_scope))) is not None
     }

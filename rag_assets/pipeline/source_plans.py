@@ -102,9 +102,11 @@ def decide_deletions(
     if are_deletions_suspicious(lost, known):
         return Deletions(held=ids, reason=f"{lost} of {known} documents disappeared at once")
     if window is not None and are_deletions_suspicious(lost + window.left, known + window.left):
-        left, of = lost + window.left, known + window.left
+        total_lost, total_known = lost + window.left, known + window.left
         return Deletions(
-            held=ids, reason=f"{left} of {of} documents disappeared within {window.hours} hours"
+            held=ids,
+            reason=f"{total_lost} of {total_known} documents disappeared within"
+            f" {window.hours} hours",
         )
     return Deletions(removed=ids)
 
@@ -145,9 +147,9 @@ def plan_sources(
             hours = config.deletion_window_hours
             window = ctx.catalog.departures.window(ctx.ref, source.name, hours)
         former = decode_folders(last.folders or ()) if last and not allow_deletes else {}
-        kept = _find_lost_by_folder(source, listing, known, former)
-        if kept:
-            deletions = _hold_lost_folders(source, listing, kept, window)
+        lost_by_folder = _find_lost_by_folder(source, listing, known, former)
+        if lost_by_folder:
+            deletions = _hold_lost_folders(source, listing, lost_by_folder, window)
         elif not allow_deletes and _is_emptied(ctx, config, listing):
             reason = f"no document is left in {_describe_place(source)} (is a disk not mounted?)"
             deletions = Deletions(held=tuple(sorted(listing.removed)), reason=reason)
@@ -162,7 +164,10 @@ def plan_sources(
         # Documents that a source excludes by its rules are deleted immediately, however many.
         removed = tuple(sorted({*deletions.removed, *listing.withheld}))
         deletions = replace(deletions, removed=removed)
-        folders = listing.folders and {**listing.folders, **{at: former[at] for at in kept}}
+        folders = listing.folders and {
+            **listing.folders,
+            **{at: former[at] for at in lost_by_folder},
+        }
         yield SourcePlan(config, source, known, settings, listing, deletions, folders, window)
 
 
@@ -175,38 +180,38 @@ def _find_lost_by_folder(
     """Return the ids of the lost documents in each folder that was replaced or is missing."""
     if listing.folders is None or not isinstance(source, FolderSource):
         return {}
-    found = {}
+    lost_by_folder = {}
     for folder, identity in sorted(former.items()):
         # A folder that the configuration now excludes is not listed.
         now = listing.folders.get(folder) or FolderIdentity.from_path(source.locate_folder(folder))
         if now is None or not now.is_same(identity):
-            found[folder] = {
+            lost_by_folder[folder] = {
                 row.document_id
                 for row in documents
                 if row.document_id in listing.lost and _is_in_folder(parse_path(row.uri), folder)
             }
-    return {folder: lost for folder, lost in found.items() if lost}
+    return {folder: lost for folder, lost in lost_by_folder.items() if lost}
 
 
 def _hold_lost_folders(
     source: DocumentSource,
     listing: SourceListing,
-    kept: Mapping[str, Collection[str]],
+    lost_by_folder: Mapping[str, Collection[str]],
     window: DeletionWindow | None,
 ) -> Deletions:
     """Hold the lost documents of replaced folders; decide_deletions decides about all others."""
-    held = frozenset(id_ for lost in kept.values() for id_ in lost)
+    held_ids = frozenset(id_ for lost in lost_by_folder.values() for id_ in lost)
     others = decide_deletions(
-        listing.removed - listing.withheld - held,
-        lost=len(listing.lost - held),
-        known=listing.known - len(held),
+        listing.removed - listing.withheld - held_ids,
+        lost=len(listing.lost - held_ids),
+        known=listing.known - len(held_ids),
         window=window,
     )
     reason = (
-        f"the folder at {_describe_place(source, next(iter(kept)))} is not the same folder as at"
-        " the last listing (is a different disk mounted, or none?)"
+        f"the folder at {_describe_place(source, next(iter(lost_by_folder)))} is not the same"
+        " folder as at the last listing (is a different disk mounted, or none?)"
     )
-    return Deletions(others.removed, tuple(sorted({*held, *others.held})), reason)
+    return Deletions(others.removed, tuple(sorted({*held_ids, *others.held})), reason)
 
 
 def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing) -> bool:

@@ -68,10 +68,10 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
     home = identity.home
     changes = {FILE: plan_tenants(listed, known, home, over=lists)}
     problems: list[RagAssetsError] = []
-    for key, said in lists.items():
-        usable, wrong = split_conflicts(key, said, listed, known)
+    for key, tenant_list in lists.items():
+        usable, wrong = split_conflicts(key, tenant_list, listed, known)
         problems += wrong
-        kept = {*said.kept, *listed, *(() if said.complete else known)}
+        kept = {*tenant_list.kept, *listed, *(() if tenant_list.complete else known)}
         changes[key] = plan_tenants(usable, known, home, origin=key, kept=kept)
     if was_blank or file.is_blank:
         _require_no_listed_tenant(file, [id_ for plan in changes.values() for id_ in plan.disable])
@@ -134,17 +134,17 @@ def _require_no_api_tenant(
     listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, TenantRecord]
 ) -> None:
     """Reject a file that lists a tenant created over the API, since two configurations conflict."""
-    made = {id_: record for id_, record in known.items() if record.origin == "api"}
-    if not made:
+    api_tenants = {id_: record for id_, record in known.items() if record.origin == "api"}
+    if not api_tenants:
         return
     projects = {
         (record.config.get("profile"), record.organization, record.project): id_
-        for id_, record in made.items()
+        for id_, record in api_tenants.items()
     }
     for tenant_id, config in listed.items():
         place = (config.get("profile"), config.get("organization"), config.get("project"))
-        if (present := tenant_id if tenant_id in made else projects.get(place)) is not None:
-            record = made[present]
+        if (present := tenant_id if tenant_id in api_tenants else projects.get(place)) is not None:
+            record = api_tenants[present]
             raise ConfigurationError(
                 f"tenants.yaml lists {tenant_id!r}, and tenant {present!r}, project"
                 f" {record.project!r} of organization {record.organization!r}, was created over the"
@@ -227,19 +227,19 @@ class Projects:
             InvalidRequest: several organizations have such a project, and the token covers more
                 than one of them.
         """
-        found = self._catalog.projects.list_covered(tenant_ids, profile, project)
-        if len(found) > 1:
+        covered = self._catalog.projects.list_covered(tenant_ids, profile, project)
+        if len(covered) > 1:
             raise InvalidRequest(
                 "the token covers projects with this id in several organizations",
                 hint="use a token for only one organization",
             )
-        if not found:
+        if not covered:
             raise UnknownProject(
                 "the token does not cover this project",
                 hint="use a token that covers the project; a token of an organization can also"
                 " create it",
             )
-        return found[0]
+        return covered[0]
 
     def put(
         self, project: Project, settings: ProjectSettings, *, reset: bool = False
@@ -261,13 +261,18 @@ class Projects:
                 project.project,
             ):
                 raise build_configured_by_operator_error(config["id"])
-        beginning = self._file.beginning_of_projects()
+        initial_config = self._file.load_initial_project_config()
         former = self._catalog.projects.find(project)
         usable: list[dict[str, Any]] = []
 
         def compose(tenant_id: str, present: Mapping[str, Any] | None) -> dict[str, Any]:
             config = build_project_config(
-                project, tenant_id, settings, beginning=beginning, present=present, reset=reset
+                project,
+                tenant_id,
+                settings,
+                initial_config=initial_config,
+                present=present,
+                reset=reset,
             )
             if {**config, "id": ""} not in usable:
                 _require_usable(config, former)
@@ -281,11 +286,11 @@ class Projects:
         else:
             require_changeable(former)
             compose(former.id, former.config)
-        done = self._catalog.projects.put(project, compose)
-        if done.changed and not done.created:
+        result = self._catalog.projects.put(project, compose)
+        if result.changed and not result.created:
             # Documents that wait for a provider's key may now be embedded by another provider.
-            self._catalog.quarantine.retry_transient_failures(done.record.ref)
-        return done
+            self._catalog.quarantine.retry_transient_failures(result.record.ref)
+        return result
 
     def put_organization(
         self,

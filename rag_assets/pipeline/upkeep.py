@@ -37,8 +37,10 @@ def drop_old_generations(ctx: TenantContext) -> int:
     before = None if isinstance(now, ClockDoubt) else now - grace
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = find_wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
-    kept = {g.number for g in (wanted,) if g is not None}
-    old = [g for g in generations if g.number not in kept and _is_due_for_deletion(g, before)]
+    kept_numbers = {g.number for g in (wanted,) if g is not None}
+    old = [
+        g for g in generations if g.number not in kept_numbers and _is_due_for_deletion(g, before)
+    ]
     if old and not may_delete(ctx):
         return 0
     for generation in old:
@@ -88,7 +90,7 @@ def compact_lake(ctx: TenantContext) -> Mapping[str, Compaction]:
 
 
 def compact_tenant(ctx: TenantContext) -> list[str]:
-    """Compact a tenant's lake, and delete unneeded files; return lines on what was done."""
+    """Compact a tenant's lake, and delete unneeded files; return lines about the results."""
     if (refused := find_deletion_refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact_lake(ctx)
@@ -114,11 +116,11 @@ def expunge_indexes(
 ) -> None:
     """Remove deleted entries from the files of indexes; log a line about each."""
     for index_name in index_names:
-        left = store.indexes.expunge(index_name)
-        if left is None:
+        remaining = store.indexes.expunge(index_name)
+        if remaining is None:
             log(f"{index_name}: Elastic Serverless rewrites its files by itself")
         else:
-            log(f"{index_name}: {left} deleted entries left in its files")
+            log(f"{index_name}: {remaining} deleted entries left in its files")
 
 
 def expunge_pruned(

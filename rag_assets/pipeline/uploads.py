@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 GRACE = timedelta(days=1)
 """Age at which unreferenced blobs and staged files are deleted."""
 
-_BATCH = 500
+_BATCH_BLOBS = 500
 _MARK_BYTES = 16
 
 BlobFault: TypeAlias = Literal["missing", "altered", "nobody's"]
@@ -130,7 +130,7 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
 
 
 def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
-    """Delete those of these blobs that the tenant no longer needs; return how many were deleted.
+    """Delete the given blobs that the tenant no longer needs; return how many were deleted.
 
     No blob is deleted while the catalog lacks changes: it may lack a reference, such as a hold.
     After an operator has accepted the catalog, the blobs are deleted as unreferenced blobs.
@@ -139,7 +139,7 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
         return 0
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     deleted = 0
-    for batch in batched(hashes, _BATCH):
+    for batch in batched(hashes, _BATCH_BLOBS):
         with catalog.blob_needs.lock_unneeded(ref, batch) as unneeded:
             deleted += sum(of_tenant.delete(sha256) for sha256 in unneeded)
     return deleted
@@ -188,10 +188,10 @@ class UploadedFiles:
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
         """See UploadStore.stream."""
-        found = self.uploads.content(source, path)
-        if found is None:
+        content = self.uploads.content(source, path)
+        if content is None:
             raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
-        yield from self._stream_content(*found)
+        yield from self._stream_content(*content)
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """See UploadStore.stream_former."""
@@ -235,12 +235,12 @@ class UploadService:
         *,
         file_name: str,
         by: str,
-        pictures: bool = False,
+        accepts_pictures: bool = False,
     ) -> NewUpload:
         """Detect the type of a completely received file, and stage the file durably.
 
         Args:
-            pictures: whether pictures are accepted as well, since OCR reads them.
+            accepts_pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
             UploadRefused: the file is empty, nameless or too large, or cannot be read.
@@ -252,7 +252,7 @@ class UploadService:
         if not received.size:
             raise _build_empty_file_error()
         require_size(received.size, source)
-        media_type = _detect_media_type(received, name, source, pictures=pictures)
+        media_type = _detect_media_type(received, name, source, accepts_pictures=accepts_pictures)
         received.stage()
         return NewUpload(
             source=source.name,
@@ -350,12 +350,12 @@ def _build_empty_file_error() -> UploadRefused:
 
 
 def _detect_media_type(
-    received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool
+    received: ReceivedFile, name: str, source: UploadsConfig, *, accepts_pictures: bool
 ) -> str:
     """Return the media type of a file, by its content; its name decides among text formats."""
     try:
         with received.opened() as file:
-            if pictures and (picture := detect_picture_type(file.read(_MARK_BYTES))):
+            if accepts_pictures and (picture := detect_picture_type(file.read(_MARK_BYTES))):
                 return picture
             file.seek(0)
             media_type = detect_file(file, find_media_type(name))

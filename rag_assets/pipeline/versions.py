@@ -33,7 +33,7 @@ from rag_assets.tenants.model import Tenant
 BLOCK = "block"
 """The source type of an entry that is one block of a long page."""
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ def _build_version(
 
 def _find_passage_source(tenant: Tenant, document: Document) -> str | None:
     source = next((config for config in tenant.sources if config.name == document.source), None)
-    beginning = None if source is None else tenant.source_kind(source).passage_source
-    return None if beginning is None else beginning(source, parse_path(document.uri))
+    passage_source = None if source is None else tenant.source_kind(source).passage_source
+    return None if passage_source is None else passage_source(source, parse_path(document.uri))
 
 
 def _build_entry_document(version: Version) -> EntryDocument:
@@ -251,7 +251,7 @@ def _list_former_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDo
     number = work.generation.number
     former = ctx.catalog.former_versions.find(ctx.ref.id, serving.number, number, list(by_id))
     heads = ctx.lake.read_parsed_heads({version.parse_key for version in former})
-    found = []
+    former_documents = []
     for version in former:
         head = heads.get(version.parse_key)
         if head is None:
@@ -259,10 +259,10 @@ def _list_former_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDo
             continue
         document = by_id[version.document_id]
         key = ctx.chunk_set_key(document, head.digest, head.media_type)
-        found.append(
+        former_documents.append(
             ParsedDocument(document, head.title, head.media_type, version.parse_key, key, version)
         )
-    return found
+    return former_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
     parsed, chunk_sets, unknown = ctx.catalog.lake_keys.read_all(ctx.ref.id)
     for number, build in contexts.items():
         behind = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, build.config_key)
-        for batch in batched(behind, _BATCH):
+        for batch in batched(behind, _BATCH_DOCUMENTS):
             documents = ctx.catalog.documents.find(ctx.ref.id, batch)
             parsed.update(build.parse_key(document) for document in documents)
             chunk_sets.update(
@@ -318,7 +318,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
 def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
     """Record the keys of versions that were indexed by earlier releases, which recorded no keys."""
     for batch in batched(
-        ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH
+        ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH_DOCUMENTS
     ):
         parsed = find_parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()

@@ -185,7 +185,7 @@ def _load_system(entry: EntryPoint) -> InstalledSystem:
     if system.name != entry.name:
         raise ConfigurationError(
             f"system {entry.name!r} of {distribution} has the name {system.name!r}, which"
-            " differs from that of its entry point",
+            " differs from the name of its entry point",
             hint="use the name of the system as the name of its entry point",
         )
     return InstalledSystem(system, distribution)

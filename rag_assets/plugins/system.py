@@ -90,7 +90,7 @@ class Profile:
         Args:
             embedder_id: the embedder of the vectors; the id starts with
                 `provider/model@dimensions`.
-            use: what the hits are used for, as the search request states; None if it does not.
+            use: the use of the hits that the search request names; None if it names none.
         """
         thresholds = self.thresholds_of_uses.get(use or "", self.thresholds)
         return thresholds.get(embedder_id.partition("@")[0])

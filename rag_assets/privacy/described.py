@@ -38,12 +38,12 @@ def find_described_spans(text: str) -> list[SecretSpan]:
     """Return the matches of the six patterns in a text."""
     if not any(mark in text for mark in _MARKS):
         return []
-    found = [
+    spans = [
         SecretSpan(match.start(), match.end(), rule)
         for rule, pattern in PATTERNS.items()
         for match in pattern.finditer(text)
     ]
-    return [*found, *_find_rsa_lines(text)]
+    return [*spans, *_find_rsa_lines(text)]
 
 
 def _find_rsa_lines(text: str) -> Iterator[SecretSpan]:
@@ -70,7 +70,7 @@ class StrictScanner:
             load()
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """Return the credentials in a text; one that matches a pattern has that pattern's rule."""
+        """Return the credentials in a text; a match of a pattern has the rule of that pattern."""
         described = find_described_spans(text)
         spans = merge_spans([*described, *self._scanner.scan(text)])
         return [_rename_by_pattern(span, described) for span in spans] if described else spans

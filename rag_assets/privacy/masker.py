@@ -41,37 +41,37 @@ def decode_repeatedly(text: str) -> Iterator[Decoded]:
         yield decoded
 
 
-def _decode(whole: Decoded) -> Decoded:
+def _decode(encoded: Decoded) -> Decoded:
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     at = 0
-    for found in _ENCODED.finditer(whole.text):
-        start, end = found.span()
-        parts.append(whole.text[at:start])
-        places += whole.places[at:start]
+    for match in _ENCODED.finditer(encoded.text):
+        start, end = match.span()
+        parts.append(encoded.text[at:start])
+        places += encoded.places[at:start]
         # Each byte that is not valid UTF-8 becomes a lone surrogate.
-        read = bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
+        read = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogateescape")
         for character in read:
             width = _TRIPLE * len(character.encode("utf-8", "surrogateescape"))
-            places.append((whole.places[start][0], whole.places[start + width - 1][1]))
+            places.append((encoded.places[start][0], encoded.places[start + width - 1][1]))
             start += width
         parts.append(read)
         at = end
-    parts.append(whole.text[at:])
-    places += whole.places[at:]
+    parts.append(encoded.text[at:])
+    places += encoded.places[at:]
     return Decoded("".join(parts), tuple(places))
 
 
 MASKING_VERSION = 1
 """Increased by hand whenever more of the documents' metadata is masked than before."""
 
-_CACHED_CHARACTERS = 8_000_000
+_MAX_CACHED_CHARACTERS = 8_000_000
 _SEPARATOR = "\n\n"
 _BATCH_CHARACTERS = 100_000
 
 _MARK = re.compile(r"[=:@%\\]|\bp(?:in|w)\b", re.IGNORECASE)
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{10,}")
-_RANDOM_LENGTH = 20
+_MIN_RANDOM_LENGTH = 20
 _WORDS = (
     *("pass", "pwd", "secret", "token", "key", "cred", "auth", "bearer", "basic"),
     *("kennwort", "zugang", "contrase", "mot de"),
@@ -84,7 +84,7 @@ def might_hold_credential(text: str) -> bool:
         return True
     lowered = text.lower()
     return any(word in lowered for word in _WORDS) or any(
-        len(run) >= _RANDOM_LENGTH or not run.isalpha() for run in _LONG_WORD.findall(text)
+        len(run) >= _MIN_RANDOM_LENGTH or not run.isalpha() for run in _LONG_WORD.findall(text)
     )
 
 
@@ -104,7 +104,7 @@ class Masker:
         self._lock = Lock()
         self._loaded = Event()
         self._cache: LRUCache[str, str] = LRUCache(
-            _CACHED_CHARACTERS, getsizeof=lambda masked: 64 + 2 * len(masked)
+            _MAX_CACHED_CHARACTERS, getsizeof=lambda masked: 64 + 2 * len(masked)
         )
 
     @property
@@ -141,7 +141,7 @@ class Masker:
         with self._lock:
             unknown = [text for text in dict.fromkeys(texts) if text not in self._cache]
         plain = [text for text in unknown if not might_hold_credential(text)]
-        for batch in batched(plain, None, weight=len, most=_BATCH_CHARACTERS):
+        for batch in batched(plain, None, weight=len, max_weight=_BATCH_CHARACTERS):
             if not self._scanner.scan(_SEPARATOR.join(batch)):
                 for text in batch:
                     self._store(text, text)
@@ -188,7 +188,7 @@ class Masker:
     def _store(self, text: str, masked: str) -> None:
         with self._lock:
             # The cache raises an error for a text larger than its capacity.
-            if 64 + 2 * len(masked) <= _CACHED_CHARACTERS:
+            if 64 + 2 * len(masked) <= _MAX_CACHED_CHARACTERS:
                 self._cache[text] = masked
 
 

@@ -48,7 +48,7 @@ class StoredQuestionVectors:
         self._catalog = catalog
         self._embedders = embedders
         self._vectors: dict[tuple[str, str], Vector] = {}
-        self._made: dict[str, Embedder] = {}
+        self._embedders_by_id: dict[str, Embedder] = {}
 
     def prepare(
         self, ref: TenantRef, tenant: Tenant, generation: Generation, texts: Sequence[str]
@@ -65,10 +65,12 @@ class StoredQuestionVectors:
         """
         embedder_id = generation.embedder_id
         by_hash = {sha256_hex(text): text for text in texts}
-        kept = self._catalog.question_vectors.find(ref.id, embedder_id, by_hash.keys())
-        for key, packed in kept.items():
+        stored_vectors = self._catalog.question_vectors.find(ref.id, embedder_id, by_hash.keys())
+        for key, packed in stored_vectors.items():
             self._vectors[embedder_id, key] = np.frombuffer(packed, "<f4").astype(np.float32)
-        lacking = [EmbedItem(key, text) for key, text in by_hash.items() if key not in kept]
+        lacking = [
+            EmbedItem(key, text) for key, text in by_hash.items() if key not in stored_vectors
+        ]
         if lacking:
             self._embed(ref, tenant, generation, lacking)
         return len(lacking)
@@ -83,9 +85,9 @@ class StoredQuestionVectors:
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
         """See QuestionEmbedder."""
-        if serving.embedder_id not in self._made:
-            self._made[serving.embedder_id] = self._build_embedder(ref, tenant, serving)
-        embedder = self._made[serving.embedder_id]
+        if serving.embedder_id not in self._embedders_by_id:
+            self._embedders_by_id[serving.embedder_id] = self._build_embedder(ref, tenant, serving)
+        embedder = self._embedders_by_id[serving.embedder_id]
         return assess_reading(embedder, question, find_sentence_language(question))
 
     async def close(self) -> None:
@@ -252,7 +254,7 @@ class Asker:
             self._embedders,
             policy=FullAccessPolicy(principal for grant in grants for principal in grant),
             vectors=self._vectors,
-            journaled=False,
+            is_journaled=False,
         )
 
         async def answer(question: JudgedQuestion) -> SearchAnswer:
@@ -274,7 +276,7 @@ class Asker:
         finally:
             await retriever.close()
         answers = {id_: task.result() for id_, task in tasks.items()}
-        if any(found.disabled for found in answers.values()):
+        if any(search_answer.disabled for search_answer in answers.values()):
             raise ConfigurationError(
                 f"tenant {ctx.ref.id!r} was disabled while its questions were asked",
                 hint=f"enable it with `rag-assets tenants enable {ctx.ref.id}`",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import (
-    BuildNotAskable,
+    BuildNotSearchable,
     ConfigurationError,
     IndexInconsistent,
     RequestRefused,
@@ -39,7 +39,7 @@ from rag_assets.search.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.model import QualityConfig
 
-_DOCUMENT_DEPTH = 50
+_DOCUMENT_TOP_K = 50
 """Number of passages that are read when documents are ranked, since the first ten may belong to one
 document."""
 
@@ -109,14 +109,14 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
     """Search a build for every judged question of its tenant, and measure the hits.
 
     Raises:
-        BuildNotAskable: a build cannot be searched until a person acts.
+        BuildNotSearchable: a build cannot be searched until a person acts.
         RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
             unavailable.
         ServiceUnavailable: a server does not answer.
     """
     questions = _JudgedQuestions.read(ctx)
-    found = _ask(Asker(ctx), generation, questions.asked, manner)
-    return questions.build_evaluation(generation, manner, found, questions.present)
+    ask_result = _ask(Asker(ctx), generation, questions.asked, manner)
+    return questions.build_evaluation(generation, manner, ask_result, questions.present)
 
 
 def compare_builds(
@@ -125,20 +125,20 @@ def compare_builds(
     """Evaluate two builds by the documents that have the same version in both."""
     questions, asker = _JudgedQuestions.read(ctx), Asker(ctx)
     builds = (new, serving)
-    found = [_ask(asker, build, questions.asked, manner) for build in builds]
-    same = _find_documents_in_both(ctx, new, serving, questions, found)
+    ask_results = [_ask(asker, build, questions.asked, manner) for build in builds]
+    same = _find_documents_in_both(ctx, new, serving, questions, ask_results)
     if short := [
-        question for question in questions.asked if _needs_more_hits(question, found, same)
+        question for question in questions.asked if _needs_more_hits(question, ask_results, same)
     ]:
         deeper = [asker.ask(build, short, manner, top_k=MAX_TOP_K) for build in builds]
-        found = [_join_results(*pair) for pair in zip(found, deeper, strict=True)]
-        same = _find_documents_in_both(ctx, new, serving, questions, found)
-    kept = limit_judgements(questions.all, questions.documents, same)
-    left = {question.id for question in kept if question.answerable}
-    apart = tuple(question.id for question in questions.asked if question.id not in left)
+        ask_results = [_join_results(*pair) for pair in zip(ask_results, deeper, strict=True)]
+        same = _find_documents_in_both(ctx, new, serving, questions, ask_results)
+    common_questions = limit_judgements(questions.all, questions.documents, same)
+    remaining_ids = {question.id for question in common_questions if question.answerable}
+    apart = tuple(question.id for question in questions.asked if question.id not in remaining_ids)
     ours, theirs = (
-        questions.build_evaluation(build, manner, _filter_hits(asked, same), kept)
-        for build, asked in zip(builds, found, strict=True)
+        questions.build_evaluation(build, manner, _filter_hits(result, same), common_questions)
+        for build, result in zip(builds, ask_results, strict=True)
     )
     return BuildComparison(ours, theirs, apart)
 
@@ -169,7 +169,7 @@ class _JudgedQuestions:
         self,
         generation: Generation,
         manner: AskOptions,
-        asked: AskResult,
+        result: AskResult,
         judged: Sequence[JudgedQuestion],
     ) -> Evaluation:
         """Return the measures of a build's hits; only the judgements in `judged` count."""
@@ -181,30 +181,35 @@ class _JudgedQuestions:
             generation.embedder_id,
             manner,
             _measure_part(
-                [question for question in measured if not question.synthetic], asked.hits
+                [question for question in measured if not question.synthetic], result.hits
             ),
-            _measure_part([question for question in measured if question.synthetic], asked.hits),
+            _measure_part([question for question in measured if question.synthetic], result.hits),
             self._find_gone_paths(),
             tuple(id_ for id_ in answerable if id_ not in answered),
             len(self.all) - len(answerable),
-            asked.unranked,
-            asked.embedded,
+            result.unranked,
+            result.embedded,
         )
 
     def _find_gone_paths(self) -> dict[str, tuple[str, ...]]:
-        gone = {
+        missing_paths = {
             question.id: tuple(
                 dict.fromkeys(j.path for j in question.relevant if j.path not in self.documents)
             )
             for question in self.all
         }
-        return {id_: paths for id_, paths in gone.items() if paths}
+        return {id_: paths for id_, paths in missing_paths.items() if paths}
 
 
-def _measure_part(questions: Sequence[JudgedQuestion], found: HitsByQuestion) -> MeasuredPart:
+def _measure_part(
+    questions: Sequence[JudgedQuestion], hits_by_question: HitsByQuestion
+) -> MeasuredPart:
     if not questions:
         return MeasuredPart()
-    return MeasuredPart(compute_measures(questions, found), compute_judged_share(questions, found))
+    return MeasuredPart(
+        compute_measures(questions, hits_by_question),
+        compute_judged_share(questions, hits_by_question),
+    )
 
 
 def _ask(
@@ -215,16 +220,18 @@ def _ask(
     try:
         return _join_results(
             asker.ask(generation, passages, manner, top_k=DEPTH),
-            asker.ask(generation, documents, manner, top_k=_DOCUMENT_DEPTH),
+            asker.ask(generation, documents, manner, top_k=_DOCUMENT_TOP_K),
         )
     except (ConfigurationError, RequestRefused, IndexInconsistent) as error:
-        raise BuildNotAskable(generation.number, error) from error
+        raise BuildNotSearchable(generation.number, error) from error
 
 
-def _join_results(one: AskResult, other: AskResult) -> AskResult:
+def _join_results(first: AskResult, second: AskResult) -> AskResult:
     """Combine two results; if a question is in both, the second result's hits are used."""
     return AskResult(
-        {**one.hits, **other.hits}, one.unranked + other.unranked, one.embedded + other.embedded
+        {**first.hits, **second.hits},
+        first.unranked + second.unranked,
+        first.embedded + second.embedded,
     )
 
 
@@ -233,26 +240,29 @@ def _find_documents_in_both(
     new: Generation,
     serving: Generation,
     questions: _JudgedQuestions,
-    found: Iterable[AskResult],
+    results: Iterable[AskResult],
 ) -> set[str]:
     """Return the ids of the found or judged documents that have the same version in both builds."""
-    ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
+    ids = {hit.document_id for result in results for hits in result.hits.values() for hit in hits}
     ids |= {named.document_id for document in questions.documents.values() for named in document}
     return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 
 def _needs_more_hits(
-    question: JudgedQuestion, found: Iterable[AskResult], same: Container[str]
+    question: JudgedQuestion, results: Iterable[AskResult], same: Container[str]
 ) -> bool:
     """Return whether a question needs more hits, because a hit's document is not in `same`."""
-    return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
+    return any(
+        hit.document_id not in same for result in results for hit in result.hits[question.id]
+    )
 
 
-def _filter_hits(asked: AskResult, same: Container[str]) -> AskResult:
+def _filter_hits(result: AskResult, same: Container[str]) -> AskResult:
     hits = {
-        id_: [hit for hit in found if hit.document_id in same] for id_, found in asked.hits.items()
+        id_: [hit for hit in question_hits if hit.document_id in same]
+        for id_, question_hits in result.hits.items()
     }
-    return replace(asked, hits=hits)
+    return replace(result, hits=hits)
 
 
 Outcome: TypeAlias = Literal["pass", "warn", "fail"]
@@ -317,11 +327,11 @@ def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> Qual
     count = len(comparison.new.people.ids)
     guarded = tuple(_iter_guarded_measures(comparison, limits.tolerance))
     lower = [measure for measure in guarded if measure.is_lower]
-    few = count < limits.least
-    outcome: Outcome = "warn" if few else "fail" if lower else "pass"
+    is_inconclusive = count < limits.least
+    outcome: Outcome = "warn" if is_inconclusive else "fail" if lower else "pass"
     return QualityVerdict(
         outcome,
-        _describe_verdict(comparison, limits, guarded, few=few),
+        _describe_verdict(comparison, limits, guarded, is_inconclusive=is_inconclusive),
         count,
         limits.least,
         guarded,
@@ -337,8 +347,8 @@ def _iter_guarded_measures(
         new = comparison.new.people.estimate(measure)
         serving = comparison.serving.people.estimate(measure)
         if new is not None and serving is not None:
-            least = max(0.0, round(serving.mean - tolerance, 4))
-            yield GuardedMeasure(measure, serving.mean, least, new.mean)
+            minimum = max(0.0, round(serving.mean - tolerance, 4))
+            yield GuardedMeasure(measure, serving.mean, minimum, new.mean)
 
 
 def _list_worse_questions(comparison: BuildComparison) -> list[WorseQuestion]:
@@ -358,7 +368,7 @@ def _describe_verdict(
     limits: QualityConfig,
     guarded: tuple[GuardedMeasure, ...],
     *,
-    few: bool,
+    is_inconclusive: bool,
 ) -> str:
     builds = f"build {comparison.new.generation}", f"build {comparison.serving.generation}"
     lower = [guard for guard in guarded if guard.is_lower]
@@ -366,7 +376,7 @@ def _describe_verdict(
         f"{guard.measure} {guard.new:.3f} against {guard.serving:.3f}" for guard in guarded
     )
     compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
-    if few:
+    if is_inconclusive:
         count = format_count(len(comparison.new.people.ids), "judged question")
         note = f"only {count}, fewer than the required {limits.least}: the build is not held back"
         return f"{note}; {compared}" if compared else note
@@ -383,16 +393,16 @@ def _describe_verdict(
 
 def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
     """Judge a build, published or not, against the serving build, without reranking."""
-    least = ctx.tenant.quality.least
+    minimum = ctx.tenant.quality.least
     if not ctx.catalog.judgements.count_by_kind(ctx.ref.id).get(False):
-        return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, least)
+        return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, minimum)
     try:
         comparison = compare_builds(ctx, new, serving, AskOptions(ctx.tenant.retrieval.mode))
-    except BuildNotAskable as error:
+    except BuildNotSearchable as error:
         if error.generation != serving.number:
             raise
         note = f"there is nothing to compare with: {error.advice}"
-        return QualityVerdict("warn", note, 0, least)
+        return QualityVerdict("warn", note, 0, minimum)
     return judge_comparison(comparison, ctx.tenant.quality)
 
 

@@ -36,38 +36,42 @@ RELEVANT_FROM = 1
 
 def find_qrels_file(folder: Path, split: str | None) -> Path:
     """Return the file of qrels in a folder for a split; by default the only split, or "test"."""
-    found = {path.stem: path for path in sorted((folder / _QRELS).glob("*.tsv"))}
-    if not found and (single := folder / f"{_QRELS}.tsv").is_file():
-        found = {_DEFAULT_SPLIT: single}
+    qrels_files = {path.stem: path for path in sorted((folder / _QRELS).glob("*.tsv"))}
+    if not qrels_files and (single := folder / f"{_QRELS}.tsv").is_file():
+        qrels_files = {_DEFAULT_SPLIT: single}
     if split is None:
-        split = next(iter(found)) if len(found) == 1 else _DEFAULT_SPLIT
-    if split not in found:
-        splits = f"choose one of its splits with --split: {', '.join(found)}" if found else None
+        split = next(iter(qrels_files)) if len(qrels_files) == 1 else _DEFAULT_SPLIT
+    if split not in qrels_files:
+        splits = (
+            f"choose one of its splits with --split: {', '.join(qrels_files)}"
+            if qrels_files
+            else None
+        )
         raise ConfigurationError(
             f"{folder.name}: the folder has no qrels for the split {split!r}",
             hint=splits or f"add the file {_QRELS}/{_DEFAULT_SPLIT}.tsv",
         )
-    return found[split]
+    return qrels_files[split]
 
 
 def read_queries(path: Path, lines: FileFaults) -> dict[str, QuestionEntry]:
     """Read the questions in a queries.jsonl file, by id; they have no judgements yet."""
-    found: dict[str, QuestionEntry] = {}
+    entries: dict[str, QuestionEntry] = {}
     for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            given = json.loads(line)
+            query = json.loads(line)
         except ValueError:
             lines.add(number, "the line is not valid JSON")
             continue
-        if not isinstance(given, Mapping):
+        if not isinstance(query, Mapping):
             lines.add(number, "a query must have _id and text")
-        elif (entry := _parse_query(given, number, lines)) is not None:
-            if entry.id in found:
-                lines.add(number, f"the _id is already used in line {found[entry.id].place.line}")
-            found.setdefault(entry.id, entry)
-    return found
+        elif (entry := _parse_query(query, number, lines)) is not None:
+            if entry.id in entries:
+                lines.add(number, f"the _id is already used in line {entries[entry.id].place.line}")
+            entries.setdefault(entry.id, entry)
+    return entries
 
 
 def read_qrels(
@@ -103,20 +107,20 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
     return sum(j.quote is not None for question in questions for j in question.relevant)
 
 
-def _parse_query(given: Mapping[str, Any], number: int, lines: FileFaults) -> QuestionEntry | None:
-    id_, question = given.get("_id"), given.get("text")
+def _parse_query(query: Mapping[str, Any], number: int, lines: FileFaults) -> QuestionEntry | None:
+    id_, question = query.get("_id"), query.get("text")
     if lines.add_all(number, (find_text_fault(id_, "_id"), find_question_fault(question))):
         return None
     # write_beir adds this metadata; other sets have different metadata, or none.
-    said = given.get("metadata")
-    metadata: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
-    kind, least = metadata.get("kind"), metadata.get("relevant_from")
+    metadata_field = query.get("metadata")
+    metadata: Mapping[str, Any] = metadata_field if isinstance(metadata_field, Mapping) else {}
+    kind, relevant_from = metadata.get("kind"), metadata.get("relevant_from")
     judged = JudgedQuestion(
         str(id_),
         kind if isinstance(kind, str) and find_text_fault(kind, "kind") is None else "",
         str(question),
-        relevant_from=least
-        if isinstance(least, int) and find_lowest_grade_fault(least) is None
+        relevant_from=relevant_from
+        if isinstance(relevant_from, int) and find_lowest_grade_fault(relevant_from) is None
         else RELEVANT_FROM,
         synthetic=metadata.get("synthetic") is True,
     )
@@ -183,7 +187,7 @@ def read_judgements(
     """
     read = [entries for path in paths for entries in _read_path(path, split)]
     wrong = [line for _, lines in read for line in lines.descriptions]
-    entries = [entry for found, _ in read for entry in found]
+    entries = [entry for file_entries, _ in read for entry in file_entries]
     known = {question.id: question for question in present}
     questions, faults = _combine_entries(entries, known)
     refused = _find_refused_texts(entries, is_refused)
@@ -234,16 +238,16 @@ def _combine_entries(
             faults.append(f"{entry.place}: the id is already used in {first[entry.id].place}")
         else:
             first[entry.id] = entry
-    found = {id_: entry.question for id_, entry in first.items() if entry.question is not None}
+    questions = {id_: entry.question for id_, entry in first.items() if entry.question is not None}
     where = {id_: entry.place for id_, entry in first.items()}
     # Put a question's own judgements first, in whatever order the files are read.
     for entry in sorted(entries, key=lambda entry: entry.question is None):
-        question = found.get(entry.id) or present.get(entry.id)
+        question = questions.get(entry.id) or present.get(entry.id)
         if question is None:
             faults.append(f"{entry.place}: no question has this id")
             continue
         where.setdefault(entry.id, entry.place)
-        found[entry.id] = replace(
+        questions[entry.id] = replace(
             question,
             relevant=_merge_judgements(question.relevant, entry.judgements),
             pool=question.pool | entry.pool,
@@ -252,10 +256,10 @@ def _combine_entries(
     partly = {entry.id for entry in entries if not entry.is_whole}
     faults += [
         f"{where[id_]}: {fault}"
-        for id_, question in found.items()
+        for id_, question in questions.items()
         if id_ not in partly and (fault := _find_question_fault(question))
     ]
-    return list(found.values()), faults
+    return list(questions.values()), faults
 
 
 def _merge_judgements(
@@ -279,8 +283,8 @@ def _find_duplicates(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
 
 def _find_question_fault(question: JudgedQuestion) -> str | None:
     if question.kind == UNANSWERED:
-        answered = "the question has the kind none, but a judged passage answers it"
-        return answered if question.answerable else None
+        fault = "the question has the kind none, but a judged passage answers it"
+        return fault if question.answerable else None
     if question.answerable or (question.is_of_documents and question.relevant):
         return None
     return (
@@ -293,8 +297,8 @@ def _find_refused_texts(
     entries: Sequence[QuestionEntry], is_refused: Callable[[str], bool]
 ) -> Iterator[str]:
     for entry in entries:
-        asked = entry.question
-        own = (entry.id, *((asked.question, asked.kind) if asked else ()))
+        question = entry.question
+        own = (entry.id, *((question.question, question.kind) if question else ()))
         if any(map(is_refused, own)):
             yield f"{entry.place}: the line contains a credential"
         for read in entry.judgements:

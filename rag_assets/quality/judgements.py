@@ -110,10 +110,10 @@ class JudgedQuestion:
         free = sorted(range(len(self.relevant)), key=lambda at: -self.relevant[at].grade)
         names = []
         for place, passage in enumerate(passages, start=1):
-            met = next((at for at in free if self.relevant[at].is_about(passage)), None)
-            if met is not None:
-                free.remove(met)
-            names.append(f"other-{place}" if met is None else str(met))
+            relevant_index = next((at for at in free if self.relevant[at].is_about(passage)), None)
+            if relevant_index is not None:
+                free.remove(relevant_index)
+            names.append(f"other-{place}" if relevant_index is None else str(relevant_index))
         return names
 
     def is_answered_by(self, passage: JudgeablePassage) -> bool:
@@ -136,10 +136,10 @@ def contains_quote(text: str, quote: str) -> bool:
     words, plain = quote.split(), collapse_whitespace(text)
     if " ".join(words) in plain:
         return True
-    least = max(_MIN_QUOTE_WORDS, -(-len(words) // 2))
-    if len(plain.split(maxsplit=least)) < least:
+    min_words = max(_MIN_QUOTE_WORDS, -(-len(words) // 2))
+    if len(plain.split(maxsplit=min_words)) < min_words:
         return False
-    for count in range(len(words) - 1, least - 1, -1):
+    for count in range(len(words) - 1, min_words - 1, -1):
         if plain.endswith(" ".join(words[:count])) or plain.startswith(" ".join(words[-count:])):
             return True
     return f" {plain} " in f" {' '.join(words)} "

@@ -21,7 +21,8 @@ Values = Mapping[str, Mapping[str, float]]
 
 
 def compute_measures(
-    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
+    questions: Iterable[JudgedQuestion],
+    passages_by_question: Mapping[str, Sequence[JudgeablePassage]],
 ) -> dict[str, dict[str, float]]:
     """Return the measures of each question's ranking, by measure and question id.
 
@@ -33,8 +34,8 @@ def compute_measures(
     for question in questions:
         by_grade.setdefault(question.relevant_from, []).append(question)
     values: dict[str, dict[str, float]] = {name: {} for name in MEASURES}
-    for least, of_grade in by_grade.items():
-        recall, reciprocal_rank = R(rel=least), RR(rel=least)
+    for min_grade, of_grade in by_grade.items():
+        recall, reciprocal_rank = R(rel=min_grade), RR(rel=min_grade)
         names = {
             nDCG @ DEPTH: NDCG,
             recall @ 5: RECALL_5,
@@ -42,25 +43,30 @@ def compute_measures(
             reciprocal_rank @ DEPTH: MRR,
         }
         qrels = {question.id: question.grades for question in of_grade}
-        runs = {question.id: _rank_names(question, found) for question in of_grade}
+        runs = {question.id: _rank_names(question, passages_by_question) for question in of_grade}
         for metric in iter_calc(list(names), qrels, runs):
             values[names[metric.measure]][metric.query_id] = metric.value
     return values
 
 
 def compute_judged_share(
-    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
+    questions: Iterable[JudgedQuestion],
+    passages_by_question: Mapping[str, Sequence[JudgeablePassage]],
 ) -> float | None:
     """Return the judged share of the first ten passages, 0 to 1; None without passages."""
-    first = [(question, hit) for question in questions for hit in get_top_hits(question, found)]
+    first = [
+        (question, hit)
+        for question in questions
+        for hit in get_top_hits(question, passages_by_question)
+    ]
     return sum(question.knows(hit) for question, hit in first) / len(first) if first else None
 
 
 def get_top_hits(
-    question: JudgedQuestion, found: Mapping[str, Sequence[JudgeablePassage]]
+    question: JudgedQuestion, passages_by_question: Mapping[str, Sequence[JudgeablePassage]]
 ) -> Sequence[JudgeablePassage]:
     """Return a question's first ten hits; if whole documents were judged, one hit per document."""
-    passages = found[question.id]
+    passages = passages_by_question[question.id]
     if question.is_of_documents:
         once: dict[str, JudgeablePassage] = {}
         for passage in passages:
@@ -70,16 +76,16 @@ def get_top_hits(
 
 
 def _rank_names(
-    question: JudgedQuestion, found: Mapping[str, Sequence[JudgeablePassage]]
+    question: JudgedQuestion, passages_by_question: Mapping[str, Sequence[JudgeablePassage]]
 ) -> dict[str, float]:
-    names = question.names(get_top_hits(question, found))
+    names = question.names(get_top_hits(question, passages_by_question))
     return {name: float(DEPTH - place) for place, name in enumerate(names)}
 
 
-_SAMPLES = 10_000
+_BOOTSTRAP_SAMPLES = 10_000
 _SEED = 6
 _DRAWN_AT_ONCE = 2_000_000
-_DIGITS = 4
+_ROUNDED_DIGITS = 4
 # Chance differences count as equal to the observed one if they differ only by rounding.
 _TOLERANCE = 1e-12
 
@@ -110,12 +116,12 @@ def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = Non
     return MeanEstimate(_round_value(sample.mean()), _round_value(low), _round_value(high))
 
 
-def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> MeanDifference:
+def estimate_difference(first: Mapping[str, float], second: Mapping[str, float]) -> MeanDifference:
     """Return how much higher the first values are on average, compared question by question.
 
     The p-value is from a paired randomisation test, which flips signs at random.
     """
-    differences = np.array([one[id_] - other[id_] for id_ in one])
+    differences = np.array([first[id_] - second[id_] for id_ in first])
     by_chance = np.abs(_flip_signs(differences))
     p = (by_chance >= abs(differences.mean()) - _TOLERANCE).mean()
     low, high = np.percentile(_resample(differences), (2.5, 97.5))
@@ -141,11 +147,11 @@ def _draw_means(
     rng = np.random.default_rng(_SEED)
     at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     parts = [
-        draw(rng, (min(at_once, _SAMPLES - start), questions)).mean(axis=1)
-        for start in range(0, _SAMPLES, at_once)
+        draw(rng, (min(at_once, _BOOTSTRAP_SAMPLES - start), questions)).mean(axis=1)
+        for start in range(0, _BOOTSTRAP_SAMPLES, at_once)
     ]
     return np.concatenate(parts)
 
 
 def _round_value(value: Any) -> float:
-    return round(float(value), _DIGITS)
+    return round(float(value), _ROUNDED_DIGITS)

@@ -68,9 +68,9 @@ def limit_judgements(
         replace(
             question,
             relevant=tuple(
-                replace(judgement, names=its)
+                replace(judgement, names=judged_names)
                 for judgement in question.relevant
-                if (its := names.get(judgement.path))
+                if (judged_names := names.get(judgement.path))
             ),
         )
         for question in questions
@@ -111,7 +111,7 @@ _ID_DIGITS = 12
 
 
 def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
-    """Return at most `count` questions, the same for the same documents and spread over them."""
+    """Return at most `count` questions, spread over the documents; the result is deterministic."""
     documents = sorted(
         (
             document
@@ -123,18 +123,18 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
     )
     if not documents or not count:
         return []
-    each = -(-count // len(documents))
+    per_document = -(-count // len(documents))
     masker = get_masker(ctx.settings.local)
-    found: dict[str, JudgedQuestion] = {}
-    for question in _iter_questions(ctx, documents, each, masker):
-        found.setdefault(question.question, question)
-        if len(found) == count:
+    questions: dict[str, JudgedQuestion] = {}
+    for question in _iter_questions(ctx, documents, per_document, masker):
+        questions.setdefault(question.question, question)
+        if len(questions) == count:
             break
-    return list(found.values())
+    return list(questions.values())
 
 
 def _iter_questions(
-    ctx: TenantContext, documents: Sequence[Document], each: int, masker: Masker
+    ctx: TenantContext, documents: Sequence[Document], per_document: int, masker: Masker
 ) -> Iterator[JudgedQuestion]:
     for batch in batched(documents, _READ_AT_ONCE):
         keys = {document.document_id: ctx.parse_key(document) for document in batch}
@@ -142,21 +142,21 @@ def _iter_questions(
         for document in batch:
             row = texts.get(keys[document.document_id])
             if row is not None:
-                yield from _propose_from_document(document, row.parsed, each, masker)
+                yield from _propose_from_document(document, row.parsed, per_document, masker)
 
 
 def _propose_from_document(
-    document: Document, parsed: ParsedText, each: int, masker: Masker
+    document: Document, parsed: ParsedText, per_document: int, masker: Masker
 ) -> Iterator[JudgedQuestion]:
     title = document.title or parsed.title
-    made = 0
+    count = 0
     for headings, quote in _iter_passages(parsed):
         question = _format_question(title, headings)
-        if made == each:
+        if count == per_document:
             return
         if any(map(masker.holds_credential, (document.uri, question, quote))):
             continue
-        made += 1
+        count += 1
         key = compute_key("question", document.uri, headings)[:_ID_DIGITS]
         relevant = (Judgement(document.uri, quote),)
         yield JudgedQuestion(f"{KIND}-{key}", KIND, question, relevant, synthetic=True)
@@ -164,14 +164,14 @@ def _propose_from_document(
 
 def _iter_passages(parsed: ParsedText) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the headings that are followed by prose, with its first words; deepest first."""
-    found: dict[tuple[str, ...], str] = {}
+    passages: dict[tuple[str, ...], str] = {}
     for block in parsed.blocks:
         headings = block.heading_path
-        if block.kind in _PROSE and headings and headings not in found:
+        if block.kind in _PROSE and headings and headings not in passages:
             quote = _find_quote(parsed, block)
             if quote and sum(map(str.isalpha, headings[-1])) >= _MIN_LETTERS:
-                found[headings] = quote
-    yield from sorted(found.items(), key=lambda item: -len(item[0]))
+                passages[headings] = quote
+    yield from sorted(passages.items(), key=lambda item: -len(item[0]))
 
 
 def _find_quote(parsed: ParsedText, block: Block) -> str | None:

@@ -25,7 +25,7 @@ from rag_assets.tenants.profiles import get_profile
 
 MAX_TASKS = 200
 MAX_REASON_CHARACTERS = 1_000
-_POINTS = 12
+_CURVE_STEPS = 12
 _ANY_COSINE = -1.0
 
 
@@ -98,15 +98,15 @@ def measure_curve(
     ctx: TenantContext, generation: Generation, questions: Sequence[JudgedQuestion]
 ) -> list[CurvePoint]:
     """Search for every question by vectors alone, and return the effect of each threshold."""
-    asked = Asker(ctx).ask(
+    result = Asker(ctx).ask(
         generation,
         questions,
         AskOptions("knn"),
         top_k=ctx.tenant.retrieval.top_k,
         min_score=_ANY_COSINE,
     )
-    hits = [asked.hits.get(question.id, ()) for question in questions]
-    scores = sorted(hit.cosine for found in hits for hit in found if hit.cosine is not None)
+    hits = [result.hits.get(question.id, ()) for question in questions]
+    scores = sorted(hit.cosine for passages in hits for hit in passages if hit.cosine is not None)
     if not scores:
         return []
     is_judged = any(question.relevant for question in questions)
@@ -121,8 +121,8 @@ def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
         return None
-    most = max(answered for _, answered in known)
-    return max(threshold for threshold, answered in known if answered >= most - loss)
+    max_answered = max(answered for _, answered in known)
+    return max(threshold for threshold, answered in known if answered >= max_answered - loss)
 
 
 def get_serving_build(ctx: TenantContext) -> Generation:
@@ -209,7 +209,7 @@ def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold
 def _build_grid(scores: Sequence[float]) -> list[float]:
     """Return thresholds from the lowest to the highest cosine, in equal steps of at least 0.01."""
     low, high = scores[0], scores[-1]
-    step = max(0.01, round((high - low) / _POINTS, 2))
+    step = max(0.01, round((high - low) / _CURVE_STEPS, 2))
     # Round down, so that the first threshold also keeps hits with a negative cosine.
     first = floor(low / step) * step
     count = int((high - first) / step) + 1
@@ -223,24 +223,28 @@ def _measure_point(
     *,
     is_judged: bool,
 ) -> CurvePoint:
-    kept = [
-        [hit for hit in found if (_ANY_COSINE if hit.cosine is None else hit.cosine) >= threshold]
-        for found in hits
+    hits_above = [
+        [
+            hit
+            for hit in passages
+            if (_ANY_COSINE if hit.cosine is None else hit.cosine) >= threshold
+        ]
+        for passages in hits
     ]
     answered = [
-        any(_is_relevant(question, hit) for hit in found)
-        for question, found in zip(questions, kept, strict=True)
+        any(_is_relevant(question, hit) for hit in passages)
+        for question, passages in zip(questions, hits_above, strict=True)
         if question.answerable
     ]
     rejected = [
-        not found
-        for question, found in zip(questions, kept, strict=True)
+        not passages
+        for question, passages in zip(questions, hits_above, strict=True)
         if is_judged and not question.answerable
     ]
     return CurvePoint(
         threshold,
-        with_passages=_compute_share([bool(found) for found in kept]) or 0.0,
-        passages=sum(map(len, kept)) / len(kept),
+        with_passages=_compute_share([bool(passages) for passages in hits_above]) or 0.0,
+        passages=sum(map(len, hits_above)) / len(hits_above),
         answered=_compute_share(answered),
         rejected=_compute_share(rejected),
     )

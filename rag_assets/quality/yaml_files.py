@@ -99,16 +99,16 @@ class FileFaults:
         return [f"{self.file}, line {line}: {reason}" for line, reason in sorted(self.wrong)]
 
 
-def find_text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
+def find_text_fault(value: object, noun: str, max_characters: int = MAX_NAME) -> str | None:
     """Return why a value cannot be stored as a text; None if it can."""
     if not isinstance(value, str):
-        return f"{what} is missing" if value is None else f"{what} must be a text"
+        return f"{noun} is missing" if value is None else f"{noun} must be a text"
     if not value.strip():
-        return f"{what} is empty"
+        return f"{noun} is empty"
     if "\0" in value or not _is_encodable(value):
-        return f"{what} has characters that cannot be stored"
-    if len(value) > most:
-        return f"{what} is longer than {most:,} characters"
+        return f"{noun} has characters that cannot be stored"
+    if len(value) > max_characters:
+        return f"{noun} is longer than {max_characters:,} characters"
     return None
 
 
@@ -219,33 +219,38 @@ def _get_line_number(error: Any) -> int:
 
 
 def _parse_questions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry]:
-    for at, given in enumerate(document):
+    for at, item in enumerate(document):
         line = int(document.lc.item(at)[0]) + 1
-        if not isinstance(given, Mapping):
+        if not isinstance(item, Mapping):
             lines.add(line, "a question must be a mapping with id, question and relevant")
-        elif (entry := _parse_question(given, line, lines)) is not None:
+        elif (entry := _parse_question(item, line, lines)) is not None:
             yield entry
 
 
-def _parse_question(given: Any, line: int, lines: FileFaults) -> QuestionEntry | None:
-    id_ = _id_to_text(given.get("id"))
-    least = given.get("relevant_from", IN_PART)
-    kind, synthetic = given.get("kind", ""), given.get("synthetic", False)
+def _parse_question(fields: Any, line: int, lines: FileFaults) -> QuestionEntry | None:
+    id_ = _id_to_text(fields.get("id"))
+    relevant_from = fields.get("relevant_from", IN_PART)
+    kind, synthetic = fields.get("kind", ""), fields.get("synthetic", False)
     faults = [
-        *_find_unknown_fields(given, _QUESTION_FIELDS),
+        *_find_unknown_fields(fields, _QUESTION_FIELDS),
         find_text_fault(id_, "the id"),
-        find_question_fault(given.get("question")),
+        find_question_fault(fields.get("question")),
         None if kind == "" else find_text_fault(kind, "the kind"),
         None if isinstance(synthetic, bool) else "synthetic must be true or false",
-        find_lowest_grade_fault(least) and f"relevant_from: {find_lowest_grade_fault(least)}",
+        find_lowest_grade_fault(relevant_from)
+        and f"relevant_from: {find_lowest_grade_fault(relevant_from)}",
     ]
-    relevant, read = given.get("relevant", ()), given.get("read", ())
+    relevant, read = fields.get("relevant", ()), fields.get("read", ())
     if not isinstance(relevant, list | tuple) or not isinstance(read, list | tuple):
         faults.append("relevant and read must be lists")
     if lines.add_all(line, faults):
         return None
     question = JudgedQuestion(
-        str(id_), str(kind), str(given["question"]), relevant_from=int(least), synthetic=synthetic
+        str(id_),
+        str(kind),
+        str(fields["question"]),
+        relevant_from=int(relevant_from),
+        synthetic=synthetic,
     )
     entry = QuestionEntry(question.id, lines.place(line), question)
     _add_judgements(entry, relevant, line, lines)
@@ -254,23 +259,23 @@ def _parse_question(given: Any, line: int, lines: FileFaults) -> QuestionEntry |
 
 
 def _parse_additions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry]:
-    for key, given in document.items():
+    for key, judgements in document.items():
         line = int(document.lc.key(key)[0]) + 1
         id_ = _id_to_text(key)
         if (fault := find_text_fault(id_, "the id")) is not None:
             lines.add(line, fault)
-        elif not isinstance(given, list):
+        elif not isinstance(judgements, list):
             lines.add(line, "the id of a question must be followed by a list of judgements")
         else:
             entry = QuestionEntry(str(id_), lines.place(line), None)
-            _add_judgements(entry, given, line, lines)
+            _add_judgements(entry, judgements, line, lines)
             yield entry
 
 
-def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaults) -> None:
+def _add_judgements(entry: QuestionEntry, judgements: Any, line: int, lines: FileFaults) -> None:
     """Parse judgements and hashes into an entry; faults without a line belong to `line`."""
-    for at, item in enumerate(given):
-        its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
+    for at, item in enumerate(judgements):
+        its_line = int(judgements.lc.item(at)[0]) + 1 if hasattr(judgements, "lc") else line
         if isinstance(item, Mapping):
             _add_judgement(entry, item, its_line, lines)
         elif isinstance(item, str) and _HASH.fullmatch(item):
@@ -283,11 +288,11 @@ def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaul
 
 
 def _add_judgement(
-    entry: QuestionEntry, given: Mapping[Any, Any], line: int, lines: FileFaults
+    entry: QuestionEntry, fields: Mapping[Any, Any], line: int, lines: FileFaults
 ) -> None:
-    path, quote, grade = given.get("path"), given.get("quote"), given.get("grade", ANSWERS)
+    path, quote, grade = fields.get("path"), fields.get("quote"), fields.get("grade", ANSWERS)
     faults = [
-        *_find_unknown_fields(given, _JUDGEMENT_FIELDS),
+        *_find_unknown_fields(fields, _JUDGEMENT_FIELDS),
         find_text_fault(path, "the path"),
         None if quote is None else find_text_fault(quote, "the quote"),
         find_grade_fault(grade),
@@ -299,8 +304,8 @@ def _add_judgement(
     entry.judgements.append(ReadJudgement(judgement, lines.place(line)))
 
 
-def _find_unknown_fields(given: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]:
-    more = [str(name) for name in given if name not in known]
+def _find_unknown_fields(fields: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]:
+    more = [str(name) for name in fields if name not in known]
     return [
         f"unknown field {name[:40]!r}; the known fields are {', '.join(known)}" for name in more
     ]

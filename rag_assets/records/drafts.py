@@ -222,10 +222,12 @@ def require_size(record: PushedRecord) -> None:
 def require_bytes(size: int, source_type: str) -> None:
     """Raise InvalidFields for a size in bytes that is too large for a record of this type."""
     is_page = source_type == PageBody.TYPE
-    most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
-    if size > most:
+    max_bytes = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
+    if size > max_bytes:
         noun = "page" if is_page else "record"
-        raise invalid("blocks" if is_page else "body", f"a {noun} must not exceed {most:,} bytes")
+        raise invalid(
+            "blocks" if is_page else "body", f"a {noun} must not exceed {max_bytes:,} bytes"
+        )
 
 
 def replace_page_text(record: PushedRecord, text: str, changed_at: datetime | None) -> PushedRecord:

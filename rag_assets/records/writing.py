@@ -148,7 +148,7 @@ class _Plan:
         return None if document_id in self.removed_documents else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: CurrentState) -> None:
-        """Raise VersionChanged if the stored version is none of those that a draft may replace."""
+        """Raise VersionChanged if a draft may not replace the stored version."""
         if draft.etags is None:
             return
         etag = self.get_etag(draft.document_id, present.etags)

@@ -17,7 +17,7 @@ from rag_assets.tenants.profiles import get_profile
 MANY_SCOPES = 1_000
 """Maximum number of scopes by which the first search of the index filters; see VerifyStep."""
 _WITHHELD = "\n[...]\n"
-_BLANKS = 16
+_MAX_BLANKS = 16
 """Maximum blanks between two adjacent chunks. Chunks start and end with words."""
 
 
@@ -151,8 +151,8 @@ class DocumentReader:
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> dict[str, DocumentText]:
         """Return the texts of the requested documents that the caller may read, by id."""
-        found = self.read_entries_of(tenant_id, caller, document_ids)
-        return {id_: _build_text(id_, chunks) for id_, chunks in found.items()}
+        entries = self.read_entries_of(tenant_id, caller, document_ids)
+        return {id_: _build_text(id_, chunks) for id_, chunks in entries.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
         """Return the index entries of a document in order; at least one.
@@ -161,14 +161,14 @@ class DocumentReader:
             UnknownDocument: no document has this id, or the caller may not read it.
         """
         # No id contains a zero byte; Postgres would reject one with an error.
-        asked = [] if "\0" in document_id else [document_id]
-        found = self.read_entries_of(tenant_id, caller, asked)
-        if document_id not in found:
+        document_ids = [] if "\0" in document_id else [document_id]
+        entries = self.read_entries_of(tenant_id, caller, document_ids)
+        if document_id not in entries:
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such document",
                 hint="use an id from the list of documents",
             )
-        return found[document_id]
+        return entries[document_id]
 
     def read_entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
@@ -180,7 +180,7 @@ class DocumentReader:
         if record.state != "ACTIVE" or serving is None or not document_ids:
             return {}
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
-        found = [*self._store.entries.of_documents(serving.index_name, owner, document_ids)]
+        entries = [*self._store.entries.of_documents(serving.index_name, owner, document_ids)]
         # Read the versions after the entries, so that entries of a version replaced meanwhile do
         # not count.
         versions = self.catalog.readable.versions(
@@ -191,7 +191,7 @@ class DocumentReader:
             for id_, version in versions.items()
             if self.policy.permits(caller, version)
         }
-        intact = [entry for entry in found if entry.intact]
+        intact = [entry for entry in entries if entry.intact]
         chunks: dict[str, list[StoredEntry]] = {}
         for entry in sorted(intact, key=lambda stored: int(stored.fields["ordinal"])):
             document_id = entry.fields["document_id"]
@@ -213,7 +213,7 @@ def _join_chunks(chunks: Iterable[StoredEntry]) -> Iterator[str]:
     for chunk in chunks:
         start, end, text = chunk.fields["start"], chunk.fields["end"], chunk.fields["text"]
         if at is None or start > at:
-            yield "" if at is None else _WITHHELD if start - at > _BLANKS else "\n\n"
+            yield "" if at is None else _WITHHELD if start - at > _MAX_BLANKS else "\n\n"
             yield text
         elif end > at:
             yield text[at - start :]

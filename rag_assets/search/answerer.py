@@ -159,14 +159,14 @@ def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     for sentence in verify_citations(answer, hits):
         for number in sentence.cites:
             claims.setdefault(number, []).append(blank_markers(sentence.text))
-    found = [(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims]
+    cited_hits = [(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims]
     return [
         CitedHit(
             hit,
             claim,
             list_block_parts(hit.text, claim, hit.blocks, offset=hit.start, language=hit.language),
         )
-        for hit, claim in found
+        for hit, claim in cited_hits
     ]
 
 
@@ -178,8 +178,8 @@ async def compare_meanings(
     Passages are skipped if words alone decide which of their blocks the claim is about. If the
     model cannot be used, the result is empty, so that the answer does not fail.
     """
-    asked = [cited_hit for cited_hit in cited if cited_hit.is_undecided]
-    texts = list(dict.fromkeys(text for cited_hit in asked for text in cited_hit.texts()))
+    undecided = [cited_hit for cited_hit in cited if cited_hit.is_undecided]
+    texts = list(dict.fromkeys(text for cited_hit in undecided for text in cited_hit.texts()))
     if not texts:
         return {}
     try:
@@ -189,11 +189,11 @@ async def compare_meanings(
     except RagAssetsError:
         return {}
     place = {text: at for at, text in enumerate(texts)}
-    found = {}
-    for cited_hit in asked:
+    judgements = {}
+    for cited_hit in undecided:
         claim, *parts = (vectors[place[text]] for text in cited_hit.texts())
-        found[cited_hit.hit.number] = [float(claim @ part) for part in parts]
-    return found
+        judgements[cited_hit.hit.number] = [float(claim @ part) for part in parts]
+    return judgements
 
 
 def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> Citation:
@@ -254,20 +254,20 @@ class Answerer:
         started = time.perf_counter()
         budget = request.token_budget or CONTEXT_TOKENS
         search = request.model_copy(update={"token_budget": budget})
-        found = await self._retriever.search(tenant_id, search)
+        search_answer = await self._retriever.search(tenant_id, search)
         searched = time.perf_counter()
         latency = {"search": _to_milliseconds(searched - started)}
-        if not found.hits:
+        if not search_answer.hits:
             # Either the tenant was disabled meanwhile, or no passage is near enough to answer from.
-            reason: Reason | None = "over budget" if found.omitted else "nothing found"
-            if found.disabled:
+            reason: Reason | None = "over budget" if search_answer.omitted else "nothing found"
+            if search_answer.disabled:
                 reason = None
             return AnswerResult(
-                disabled=found.disabled,
-                notice=SWITCHED_OFF if found.disabled else None,
+                disabled=search_answer.disabled,
+                notice=SWITCHED_OFF if search_answer.disabled else None,
                 needs_clarification=reason is not None,
                 reason=reason,
-                warnings=found.warnings,
+                warnings=search_answer.warnings,
                 latency_ms=latency,
             )
         question = request.query
@@ -275,26 +275,28 @@ class Answerer:
         if not tenant.privacy.send_unmasked_questions:
             question = await self._retriever.mask_question(question)
         completion = await self._write_answer(
-            chat, tenant_id, question, found.hits, request.max_tokens
+            chat, tenant_id, question, search_answer.hits, request.max_tokens
         )
         latency["write"] = _to_milliseconds(time.perf_counter() - searched)
         # The model takes up to a minute; passages that were revoked meanwhile must not be shown.
-        if not await self._retriever.can_still_read(record.ref, request.caller, found):
+        if not await self._retriever.can_still_read(record.ref, request.caller, search_answer):
             raise PassagesWithdrawn(
                 "a source of the answer was withdrawn while the answer was written",
                 hint="ask the question again",
             )
         mark = tenant.retrieval.unsupported_claims == "mark"
         # Run in a thread: comparing every claim with its passages would block other requests.
-        result = await run_sync(partial(build_supported_answer, completion, found.hits, mark=mark))
+        result = await run_sync(
+            partial(build_supported_answer, completion, search_answer.hits, mark=mark)
+        )
         if self._model is not None:
             result = replace(result, citations=await _cite_by_meaning(result, self._model))
         return replace(
             result,
             model=chat.id,
             latency_ms=latency,
-            degraded=found.degraded,
-            warnings=found.warnings,
+            degraded=search_answer.degraded,
+            warnings=search_answer.warnings,
         )
 
     async def _write_answer(
@@ -308,9 +310,9 @@ class Answerer:
         """Let the chat model write an answer, with a time limit that fits the model's speed."""
         system = build_instructions()
         text = build_prompt(question, hits, compute_seal(hits, self._seal_key, tenant_id))
-        most = max_tokens or chat.config.max_tokens
-        seconds = chat.config.compute_time_limit(estimate_input_tokens(system, text), most)
-        return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
+        token_limit = max_tokens or chat.config.max_tokens
+        seconds = chat.config.compute_time_limit(estimate_input_tokens(system, text), token_limit)
+        return await chat.model.complete(system, text, max_tokens=token_limit, seconds=seconds)
 
 
 def build_supported_answer(
@@ -323,19 +325,19 @@ def build_supported_answer(
     written = completion.text.strip()
     # The agreed sentence for "no answer" does not count as a removed claim.
     declined = written in {"", NOT_ANSWERED}
-    kept = "" if declined else enforce_citations(written, hits, mark=mark)
+    supported_text = "" if declined else enforce_citations(written, hits, mark=mark)
     silent = declined or written.startswith(NOT_ANSWERED)
     reason: Reason = "not answered" if silent else "nothing supported"
     before = () if declined else verify_citations(written, hits)
-    after = verify_citations(kept, hits)
+    after = verify_citations(supported_text, hits)
     return AnswerResult(
-        answer=kept,
-        citations=tuple(map(build_citation, list_cited_hits(kept, hits))),
+        answer=supported_text,
+        citations=tuple(map(build_citation, list_cited_hits(supported_text, hits))),
         hits=tuple(hits),
         removed=0 if declined else _count_claims(before) - _count_claims(after),
         unsupported=tuple(
             UnsupportedClaim(_remove_citations(sentence.text), sentence.missing)
-            for sentence in (before if UNSUPPORTED_MARK in kept else ())
+            for sentence in (before if UNSUPPORTED_MARK in supported_text else ())
             if sentence.missing
         ),
         unchecked=tuple(
@@ -343,8 +345,8 @@ def build_supported_answer(
             for sentence in after
             if sentence.verdict == "unchecked"
         ),
-        needs_clarification=not kept,
-        reason=None if kept else reason,
+        needs_clarification=not supported_text,
+        reason=None if supported_text else reason,
         cut=completion.cut,
         input_tokens=completion.input_tokens,
         output_tokens=completion.output_tokens,

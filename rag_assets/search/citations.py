@@ -135,12 +135,12 @@ def enforce_citations(answer: str, hits: Sequence[CitablePassage], *, mark: bool
 def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     everything = _merge_evidence(tuple(evidence.values()))
     sentences = _check_sentences(answer, evidence)
-    kept = ("supported", "unchecked")
-    if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in sentences):
+    kept_verdicts = ("supported", "unchecked")
+    if not any(s.verdict in kept_verdicts or UNSUPPORTED_MARK in s.text for s in sentences):
         return ""
     parts = list(split_answer(answer))
     stays = [
-        sentence.verdict in kept
+        sentence.verdict in kept_verdicts
         or (
             UNSUPPORTED_MARK in sentence.text
             and everything.has_addresses(Addresses.parse(sentence.text))
@@ -311,9 +311,9 @@ def _judge_sentence(
     cites = list_cited_numbers(text)
     addresses = Addresses.parse(text)
     claim = blank_markers(text)
-    found = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
-    claimed = found.list_claim_words(claim)
-    shared = found.compute_covered_share(claimed)
+    evidence_of_sentence = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
+    claimed = evidence_of_sentence.list_claim_words(claim)
+    shared = evidence_of_sentence.compute_covered_share(claimed)
     verdict: CitationVerdict
     missing: tuple[str, ...] = ()
     if not cites:
@@ -324,16 +324,24 @@ def _judge_sentence(
         verdict = "unsupported"
         language = _find_language(claim) or language
         is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_in_other_language(
-            claim, language, found
+            claim, language, evidence_of_sentence
         )
-        if found.has_addresses(addresses) and (is_foreign or _shares_enough_words(claimed, found)):
+        if evidence_of_sentence.has_addresses(addresses) and (
+            is_foreign or _shares_enough_words(claimed, evidence_of_sentence)
+        ):
             rule = _iter_missing_across_languages if is_foreign else _iter_missing_figures_and_names
-            missing = tuple(rule(claim, part, found, everything))
+            missing = tuple(rule(claim, part, evidence_of_sentence, everything))
             if not missing and not is_foreign and part.role != "fence":
                 spoken = (
-                    found.language or language or _find_guessed_language(found.named.text) or ""
+                    evidence_of_sentence.language
+                    or language
+                    or _find_guessed_language(evidence_of_sentence.named.text)
+                    or ""
                 )
-                texts = tuple(part.text for part in found.named.parts or (found.named,))
+                texts = tuple(
+                    part.text
+                    for part in evidence_of_sentence.named.parts or (evidence_of_sentence.named,)
+                )
                 missing = tuple(find_contradictions(claim, texts, spoken))
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
@@ -342,44 +350,44 @@ def _judge_sentence(
     )
 
 
-def _shares_enough_words(claimed: frozenset[str], found: _Evidence) -> bool:
+def _shares_enough_words(claimed: frozenset[str], evidence: _Evidence) -> bool:
     """Return whether a claim shares enough words with the passages that it cites."""
-    shared = len(claimed & found.words)
+    shared = len(claimed & evidence.words)
     # A single shared word may be chance in English. A true German claim may share only one, since
     # its other words are parts of compounds.
-    is_chance = shared == 1 and found.language == "en"
+    is_chance = shared == 1 and evidence.language == "en"
     return shared >= (_MIN_SHARED_IF_SINGLE if is_chance else _MIN_SHARED) * max(1, len(claimed))
 
 
-def _is_in_other_language(claim: str, language: str | None, found: _Evidence) -> bool:
+def _is_in_other_language(claim: str, language: str | None, evidence: _Evidence) -> bool:
     """Return whether a claim is in another language than the passages that it cites."""
     scripts = NamedWords(claim).scripts
-    if scripts and found.named.scripts and not scripts & found.named.scripts:
+    if scripts and evidence.named.scripts and not scripts & evidence.named.scripts:
         return True
-    return language not in (None, found.language or language)
+    return language not in (None, evidence.language or language)
 
 
 def _iter_missing_figures_and_names(
-    claim: str, part: AnswerPart, found: _Evidence, everything: _Evidence
+    claim: str, part: AnswerPart, evidence: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
     """Yield the figures and names of a claim that the passages it cites do not have."""
-    yield from _iter_missing_figures(claim, found)
+    yield from _iter_missing_figures(claim, evidence)
     if part.role != "fence":
-        yield from find_missing_names(claim, found.named, everything.named)
+        yield from find_missing_names(claim, evidence.named, everything.named)
 
 
 def _iter_missing_across_languages(
-    claim: str, part: AnswerPart, found: _Evidence, everything: _Evidence
+    claim: str, part: AnswerPart, evidence: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
     """Yield a claim's figures and full names that passages in another language do not have."""
-    yield from _iter_missing_figures(claim, found)
+    yield from _iter_missing_figures(claim, evidence)
     if part.role != "fence":
-        yield from find_missing_full_names(claim, found.named)
+        yield from find_missing_full_names(claim, evidence.named)
 
 
-def _iter_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
+def _iter_missing_figures(claim: str, evidence: _Evidence) -> Iterator[str]:
     for figure in find_claimed_figures(claim):
-        if not found.figures.contain(figure):
+        if not evidence.figures.contain(figure):
             yield figure.written.strip()
 
 

@@ -121,12 +121,16 @@ def _get_lookalike(character: str) -> str:
     # and unassigned ones.
     if character in _BLANK or (category[0] in "MZC" and category != "Mc"):
         return ""
-    found = _find_prototype(character)
-    if found is not None:
-        return found
+    prototype = _find_prototype(character)
+    if prototype is not None:
+        return prototype
     small = unicodedata.normalize("NFKD", character.casefold())
-    seen = [each for each in small if unicodedata.category(each)[0] not in "MZC"]
-    return "".join(_find_prototype(each) or each for each in seen)
+    visible = [
+        character_part
+        for character_part in small
+        if unicodedata.category(character_part)[0] not in "MZC"
+    ]
+    return "".join(_find_prototype(character_part) or character_part for character_part in visible)
 
 
 def _find_prototype(character: str) -> str | None:
@@ -135,10 +139,10 @@ def _find_prototype(character: str) -> str | None:
         return character.casefold()
     if character in _ADDED:
         return _ADDED[character]
-    found = _load_prototypes().get(character)
-    if found == "l" and character.casefold() != character:  # A capital I of any alphabet.
+    prototype = _load_prototypes().get(character)
+    if prototype == "l" and character.casefold() != character:  # A capital I of any alphabet.
         return "i"
-    return found or _get_letter_of_small_capital(character)
+    return prototype or _get_letter_of_small_capital(character)
 
 
 @lru_cache(maxsize=1)
@@ -177,10 +181,10 @@ def find_chat_markup(folded: str) -> Iterator[int]:
     Each position lies inside the markup, because tokenizers recognize markup anywhere, even after a
     backslash.
     """
-    for found in _TOKEN.finditer(folded):
-        yield found.start() + 1
-    for found in _LABEL.finditer(folded):
-        yield found.end() - 1
+    for match in _TOKEN.finditer(folded):
+        yield match.start() + 1
+    for match in _LABEL.finditer(folded):
+        yield match.end() - 1
 
 
 def _build_lookalike_pattern(word: str) -> str:
@@ -251,18 +255,18 @@ def format_source(text: str) -> str:
     """Format a document's name for the line above its passage; no name can end this line."""
     line = " ".join(text.split())
     shape = fold_text(line)
-    ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))
+    ends = (match.start() for match in _END_OF_SOURCE.finditer(shape))
     return escape_places(line, [*_find_imitations(shape), *find_chat_markup(shape), *ends])
 
 
 def _find_imitations(shape: str) -> Iterator[int]:
     """Yield the positions of imitated markers in a folded text."""
-    for found in _ANYWHERE.finditer(shape):
-        yield found.start()
-    for found in _compile_marker_lines().finditer(shape):
-        at = found["signs"].find("#" if found["heading"] else "-")
+    for match in _ANYWHERE.finditer(shape):
+        yield match.start()
+    for match in _compile_marker_lines().finditer(shape):
+        at = match["signs"].find("#" if match["heading"] else "-")
         if at >= 0:
-            yield found.start() + at
+            yield match.start() + at
     for line in _LINE.finditer(shape):
         yield from _find_file_announcement(line)
 

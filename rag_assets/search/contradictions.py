@@ -46,42 +46,42 @@ from rag_assets.search.words import (
     parse_word_values,
 )
 
-_COMPARABLE: Final = 0.5
+_MIN_COMPARABLE_SHARE: Final = 0.5
 """Minimum share of a claim's words that a sentence must contain to be compared with the claim."""
-_DENIED_APART: Final = 0.4
+_MIN_DENIED_STATEMENT_SHARE: Final = 0.4
 """The same minimum for a sentence whose statement the claim denies."""
-_NEAR: Final = 0.15
+_MAX_SHARE_DISTANCE: Final = 0.15
 """Sentences are also compared if their share is at most this much below the best share."""
-_WHOLE: Final = 0.75
+_MIN_CLAUSE_SHARE: Final = 0.75
 """Minimum share of a claim's words in a clause that is compared without its sentence."""
-_DENIED: Final = 0.6
+_MIN_OPPOSED_SHARE_IF_DENIED: Final = 0.6
 """Minimum share of opposed words among the words that the denied clauses have in common."""
-_SAME_PREDICATE: Final = 0.7
+_MIN_PREDICATE_SHARE: Final = 0.7
 """Minimum share of the words in a claim's clauses that the sentence also has, denied or not."""
-_OF_CLAUSE: Final = 0.4
+_MIN_OPPOSED_SHARE_OF_CLAUSE: Final = 0.4
 """Minimum share of opposed words among all words in denied clauses."""
 _NEVER: Final = frozenset({"not", "never", "nicht", "nie"})
 _ONLY: Final = frozenset({"only", "nur"})
-_SAME_ORDER: Final = 0.75
+_MIN_ORDER_SIMILARITY: Final = 0.75
 """Minimum similarity of word order at which a widened scope is looked for."""
-_ALIKE: Final = 0.6
+_MIN_REPLACEMENT_SIMILARITY: Final = 0.6
 """Minimum similarity of word order at which a replaced word is looked for."""
-_LACKED_WORDS: Final = 2
+_MAX_LACKED_WORDS: Final = 2
 """Number of words after "without" that are searched for the missing thing."""
 _MAX_WORDS: Final = 80
 _MAX_REPLACED: Final = 3
 _MIN_PREFIXED_LETTERS: Final = 4
 _SURE_PREFIXES: Final = ("un", "dis")
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
-_EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
+_WORD_ORDER_LANGUAGES: Final = frozenset({"en", "fr", "es", "it", "pt"})
 """Languages in which word order determines who does what."""
 _BEFORE_ANAPHOR: Final = 2
-_BEYOND_WORDS: Final = (
+_OUTSIDE_WORD_LIST: Final = (
     "larger bigger greater higher longer heavier over above beyond exceeding after"
 )
-_BEYOND: Final = frozenset(_BEYOND_WORDS.split())
+_OUTSIDE_WORDS: Final = frozenset(_OUTSIDE_WORD_LIST.split())
 """Words for values outside a bound."""
-_WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
+_INSIDE_WORDS: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
 """Words for values within a bound."""
 _DENIES: Final = frozenset({True})
 
@@ -102,16 +102,18 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
     bounds = tuple(_iter_contrary_bounds(statement, claim, parsed))
     rules: tuple[Callable[[ParsedStatement, ParsedStatement], str | None], ...]
     rules = (_find_denial, _find_word_for_lacking_thing, _find_word_with_opposite, _find_swap)
-    meant = _list_comparable_statements(statement, parsed)
+    comparable = _list_comparable_statements(statement, parsed)
     for rule in rules:
         if rule is _find_denial and _is_similar_text_negated(statement, parsed):
             continue
         denied = (
-            _list_statements_with_negated_word(statement, meant, parsed)
+            _list_statements_with_negated_word(statement, comparable, parsed)
             if rule is _find_denial
             else []
         )
-        contrary = _find_first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
+        contrary = _find_first_if_in_all(
+            rule(statement, sentence) for sentence in denied or comparable
+        )
         if contrary is not None:
             return (*bounds, contrary)
     for contrary_in in (
@@ -119,7 +121,9 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
         _find_counterpart,
         _find_crossed_word,
     ):
-        contrary = _find_first_if_in_all(contrary_in(statement, sentence) for sentence in meant)
+        contrary = _find_first_if_in_all(
+            contrary_in(statement, sentence) for sentence in comparable
+        )
         if contrary is not None:
             return (*bounds, contrary)
     return bounds
@@ -139,17 +143,20 @@ def _list_comparable_statements(
     claim: ParsedStatement, passage: ParsedPassage
 ) -> list[ParsedStatement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
-    for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.sentence_index)):
-        if found := [*statements.find_similar(claim, least)]:
-            best = max(share for _, share in found)
-            return [one for one, share in found if share >= best - _NEAR]
+    for min_share, statements in (
+        (_MIN_CLAUSE_SHARE, passage.parts),
+        (_MIN_COMPARABLE_SHARE, passage.sentence_index),
+    ):
+        if scored := [*statements.find_similar(claim, min_share)]:
+            best = max(share for _, share in scored)
+            return [statement for statement, share in scored if share >= best - _MAX_SHARE_DISTANCE]
     return []
 
 
 def _is_similar_text_negated(claim: ParsedStatement, passage: ParsedPassage) -> bool:
     """Return whether both a claim and a similar segment of its passage contain a negation."""
     return bool(claim.negated_clauses) and any(
-        part.negated_clauses for part, _ in passage.parts.find_similar(claim, _COMPARABLE)
+        part.negated_clauses for part, _ in passage.parts.find_similar(claim, _MIN_COMPARABLE_SHARE)
     )
 
 
@@ -166,7 +173,7 @@ def _list_statements_with_negated_word(
     near = [statement for statement in statements if claim.focus & statement.content]
     return near or [
         similar
-        for similar, _ in passage.sentence_index.find_similar(claim, _DENIED_APART)
+        for similar, _ in passage.sentence_index.find_similar(claim, _MIN_DENIED_STATEMENT_SHARE)
         if claim.focus & similar.content
     ]
 
@@ -191,16 +198,19 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
         stem: (claim.find_polarities(stem), statement.find_polarities(stem)) for stem in common
     }
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
-    agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
+    agreed = {stem for stem, pair in polarities.items() if pair == (_DENIES, _DENIES)}
     denied = claim.denied_content | statement.denied_content
     stated = {
         word.stem
         for word in claim.words
         if word.has_meaning and word.clause in claim.find_clauses(contrary)
     }
-    if len(contrary | (stated & common)) < _SAME_PREDICATE * len(stated):
+    if len(contrary | (stated & common)) < _MIN_PREDICATE_SHARE * len(stated):
         return None
-    is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
+    is_most = len(contrary) >= max(
+        _MIN_OPPOSED_SHARE_IF_DENIED * len(common & denied),
+        _MIN_OPPOSED_SHARE_OF_CLAUSE * len(denied),
+    )
     if len(contrary) <= len(agreed) or not (is_most or denied <= common):
         return None
     negators = get_word_list("negators", claim.language)
@@ -214,7 +224,7 @@ def _find_word_for_lacking_thing(claim: ParsedStatement, statement: ParsedStatem
     denies = claim.negated_clauses or statement.negated_clauses or claim.restrictors
     if not lacking or denies or list_negative_stems(claim.language) & statement.stems:
         return None
-    behind = [word for at in lacking for word in statement.words[at + 1 :][:_LACKED_WORDS]]
+    behind = [word for at in lacking for word in statement.words[at + 1 :][:_MAX_LACKED_WORDS]]
     lacked = {word.stem for word in behind if word.has_meaning}
     return next((word.written for word in claim.words if word.stem in lacked), None)
 
@@ -253,8 +263,8 @@ def _are_on_opposite_sides_of_bound(
         for text in (claim, statement)
     )
     return any(
-        mine & one and theirs & other and not (mine & other or theirs & one)
-        for one, other in ((_BEYOND, _WITHIN), (_WITHIN, _BEYOND))
+        mine & first and theirs & second and not (mine & second or theirs & first)
+        for first, second in ((_OUTSIDE_WORDS, _INSIDE_WORDS), (_INSIDE_WORDS, _OUTSIDE_WORDS))
     )
 
 
@@ -265,17 +275,17 @@ def _find_word_with_negating_prefix(
     for first, second in ((claim, statement), (statement, claim)):
         for word in first.words:
             for prefix in _PREFIXES.get(claim.language, ()):
-                rest = word.stem.removeprefix(prefix)
-                least = _MIN_PREFIXED_LETTERS - (prefix in _SURE_PREFIXES)
-                is_prefixed = rest != word.stem and len(rest) >= least
-                if is_prefixed and rest in second.stems - first.stems:
+                stem = word.stem.removeprefix(prefix)
+                min_letters = _MIN_PREFIXED_LETTERS - (prefix in _SURE_PREFIXES)
+                is_prefixed = stem != word.stem and len(stem) >= min_letters
+                if is_prefixed and stem in second.stems - first.stems:
                     return word.written
     return None
 
 
 def _find_swap(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return the first of two words that are swapped in a claim but not in a sentence; or None."""
-    if claim.language not in _EXCHANGED:
+    if claim.language not in _WORD_ORDER_LANGUAGES:
         return None
     mine, theirs = (
         [word.written for word in text.words if word.written not in ARTICLES]
@@ -319,7 +329,7 @@ def _find_replaced_word(
     if claim.language in UNSPACED:
         return None
     share, replacements = align_words(claim, statement)
-    if share < _ALIKE:
+    if share < _MIN_REPLACEMENT_SIMILARITY:
         return None
     listed = get_opposites_by_stem(claim.language).keys()
     for a1, a2, b1, b2 in replacements:
@@ -355,7 +365,7 @@ def _find_counterpart(claim: ParsedStatement, statement: ParsedStatement) -> str
     if claim.language in UNSPACED:
         return None
     share, replacements = align_words(claim, statement)
-    if share < _SAME_ORDER:
+    if share < _MIN_ORDER_SIMILARITY:
         return None
     counterparts = get_counterparts(claim.language)
     for a1, a2, b1, b2 in replacements:
@@ -426,8 +436,8 @@ def _list_words_before(statement: ParsedStatement, passage: ParsedPassage) -> fr
     """Return the words in earlier sentences that "the" or a pronoun in a statement may refer to."""
     at = passage.by_statement.get(statement, 0)
     sentences = passage.sentences
-    meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
-    return frozenset[str]().union(*(sentence.content for sentence in meant))
+    sentences_before = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
+    return frozenset[str]().union(*(sentence.content for sentence in sentences_before))
 
 
 def _iter_contrary_bounds(
@@ -442,7 +452,7 @@ def _iter_contrary_bounds(
             side
             for others, sentence in passage.bounds.get(value, ())
             if any(
-                compute_word_share(claim, part) >= _COMPARABLE
+                compute_word_share(claim, part) >= _MIN_COMPARABLE_SHARE
                 and any(iter_stems_of_value(part, value))
                 for part in sentence.parts
             )

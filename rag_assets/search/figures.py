@@ -145,26 +145,30 @@ class Figures:
     def parse(cls, text: str) -> Figures:
         """Return the figures of a passage, with every possible value."""
         folded = _fold_text(text)
-        rest, dates = _extract_dates(folded)
-        found = [date for _, readings in dates for date in readings]
-        found += [(None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(rest)]
+        remaining_text, dates = _extract_dates(folded)
+        dates_found = [date for _, readings in dates for date in readings]
+        dates_found += [
+            (None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(remaining_text)
+        ]
         minutes = {
-            minute for _, readings in _find_times(rest, whole_hours=True) for minute in readings
+            minute
+            for _, readings in _find_times(remaining_text, whole_hours=True)
+            for minute in readings
         }
         quantities = [
             q
-            for quantity in _find_quantities(rest)
+            for quantity in _find_quantities(remaining_text)
             for reading in quantity.quantities
             for q in reading
         ]
-        quantities += _find_number_words(rest)
-        parts = {_format_value(part) for date in found for part in date if part is not None}
-        parts |= {_format_value(part) for part in _iter_parts_of_times(rest)}
+        quantities += _find_number_words(remaining_text)
+        parts = {_format_value(part) for date in dates_found for part in date if part is not None}
+        parts |= {_format_value(part) for part in _iter_parts_of_times(remaining_text)}
         return cls(
             frozenset().union(parts, *(q.values for q in quantities)),
             frozenset().union(parts, *(q.values for q in quantities if not q.units)),
             frozenset().union(*(q.in_base_units for q in quantities)),
-            frozenset(found),
+            frozenset(dates_found),
             frozenset(minutes),
             folded,
         )
@@ -217,15 +221,15 @@ def find_claimed_figures(text: str) -> Iterator[Figure]:
     """Yield a claim's figures, except addresses, and the numbers of items, telephones and cards."""
     folded = _ITEM.sub(_replace_with_blanks, blank_addresses(blank_hosts(_fold_text(text))))
     dialled = Numbers.parse(text).dialled
-    rest, dates = _extract_dates(folded)
+    remaining_text, dates = _extract_dates(folded)
     for written, readings in dates:
         yield Figure(written, dates=readings)
-    named = [month["name"] for month in _MONTH_ALONE.finditer(rest)]
+    named = [month["name"] for month in _MONTH_ALONE.finditer(remaining_text)]
     capital = {month[0].casefold() for month in _WRITTEN_MONTH.finditer(text)}
     for name in dict.fromkeys(named):
         if len(name) > _GROUP and (name not in _MONTH_OR_WORD or name in capital):
             yield Figure(name, dates=frozenset({(None, MONTHS[name], None)}))
-    for figure in islice(dict.fromkeys(_find_figures(rest)), _MAX_FIGURES):
+    for figure in islice(dict.fromkeys(_find_figures(remaining_text)), _MAX_FIGURES):
         digits = re.sub(r"\D", "", figure.written)
         is_dialled = any(digits in number for number in dialled)
         if not (is_dialled and len(digits) > 1):
@@ -258,18 +262,18 @@ def _find_figures(text: str) -> Iterator[Figure]:
 
 def _extract_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
     """Return a text without its dates; also each removed text, with the dates that it may mean."""
-    found: list[tuple[str, frozenset[Date]]] = []
+    dates: list[tuple[str, frozenset[Date]]] = []
 
     def take(match: re.Match[str]) -> str:
         readings = frozenset(_iter_possible_dates(match.groupdict()))
         if not readings:
             return match[0]
-        found.append((match[0], readings))
+        dates.append((match[0], readings))
         return _replace_with_blanks(match)
 
     for pattern in _DATES:
         text = pattern.sub(take, text)
-    return text, found
+    return text, dates
 
 
 def _iter_possible_dates(parts: Mapping[str, str | None]) -> Iterator[Date]:
@@ -428,7 +432,7 @@ def _find_unit_word(word: str) -> str:
     if word in UNITS or unicodedata.category(word[0]) != "Lo":
         return word
     beginnings = (word[:length] for length in range(_MAX_UNSPACED_UNIT_CHARACTERS, 0, -1))
-    return next((beginning for beginning in beginnings if beginning in UNITS), word)
+    return next((prefix for prefix in beginnings if prefix in UNITS), word)
 
 
 def _find_currency_before(text: str, start: int) -> frozenset[Unit]:

@@ -33,7 +33,7 @@ FOREIGN_WORD_FACTOR: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class NormalizedRanking:
-    """The scores of a ranking, normalized so that they can be added to those of other rankings.
+    """The scores of a ranking, normalized so that scores of several rankings can be added.
 
     Attributes:
         scores: normalized scores by id, best first; the best score is 1.
@@ -45,14 +45,14 @@ class NormalizedRanking:
     weight: float = 1.0
 
 
-def normalize_cosines(found: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
+def normalize_cosines(scores: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
     """Return normalized cosines. With fewer than thirty cosines, the last one maps to 0."""
-    return _normalize(found, min(found.values(), default=0.0), weight)
+    return _normalize(scores, min(scores.values(), default=0.0), weight)
 
 
-def normalize_word_scores(found: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
+def normalize_word_scores(scores: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
     """Return normalized word scores. With fewer than thirty scores, a raw score of 0 maps to 0."""
-    return _normalize(found, 0.0, weight)
+    return _normalize(scores, 0.0, weight)
 
 
 def score_by_rank(ids: Sequence[str], *, weight: float = 1.0) -> NormalizedRanking:
@@ -105,13 +105,15 @@ def _measure_peak(scores: Sequence[float]) -> float:
     return (scores[0] - mean) / math.sqrt(variance) if variance > _MAX_ROUNDING_VARIANCE else 0.0
 
 
-def _normalize(found: Mapping[str, float], least: float, weight: float) -> NormalizedRanking:
-    """Map the best score to 1, and the 30th (else `least`) to 0; lower scores approach _FLOOR."""
-    values = [*found.values()]
-    zero = values[_REFERENCE_RANK - 1] if len(values) >= _REFERENCE_RANK else least
+def _normalize(scores: Mapping[str, float], floor: float, weight: float) -> NormalizedRanking:
+    """Map the best score to 1, and the 30th (else `floor`) to 0; lower scores approach _FLOOR."""
+    values = [*scores.values()]
+    zero = values[_REFERENCE_RANK - 1] if len(values) >= _REFERENCE_RANK else floor
     range_ = (values[0] - zero if values else 0.0) or 1.0
     return NormalizedRanking(
-        {id_: _compress_score((of - zero) / range_) for id_, of in found.items()}, _FLOOR, weight
+        {id_: _compress_score((score - zero) / range_) for id_, score in scores.items()},
+        _FLOOR,
+        weight,
     )
 
 

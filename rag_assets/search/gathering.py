@@ -69,7 +69,9 @@ def group_blocks(candidates: Sequence[Candidate]) -> BlockGroups:
     for candidate in candidates:
         version = candidate.document_id, candidate.index_key
         around = [passages[place] for n in candidate.within if (place := (*version, n)) in passages]
-        shown[candidate.id] = min(around, key=lambda found: found[0])[1] if around else candidate
+        shown[candidate.id] = (
+            min(around, key=lambda neighbour: neighbour[0])[1] if around else candidate
+        )
         if around:
             blocks.setdefault(shown[candidate.id].id, candidate)
     return BlockGroups(shown, blocks)
@@ -115,16 +117,16 @@ def _choose_adjoining(
 
 def _drop_nested(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield candidates, except those that contain or lie within a higher-ranked candidate."""
-    held: set[tuple[str, str, int]] = set()
+    enclosing_blocks: set[tuple[str, str, int]] = set()
     kept: set[tuple[str, str, int]] = set()
     for candidate in candidates:
         version = candidate.document_id, candidate.index_key
         around = [(*version, ordinal) for ordinal in candidate.within]
         own = (*version, candidate.ordinal)
-        if own in held or not kept.isdisjoint(around):
+        if own in enclosing_blocks or not kept.isdisjoint(around):
             continue
         kept.add(own)
-        held.update(around)
+        enclosing_blocks.update(around)
         yield candidate
 
 
@@ -149,11 +151,11 @@ def group_items(
     document_of: Callable[[_T], str],
     are_joined: Callable[[_T, _T], bool],
     *,
-    most: int,
+    max_groups: int,
 ) -> list[list[_T]]:
     """Return groups of joined items of one document, ordered by each group's first item.
 
-    After `most` groups, each further item becomes its own group.
+    After `max_groups` groups, each further item becomes its own group.
     """
     groups: dict[int, list[_T]] = {}
     of_document: defaultdict[str, list[int]] = defaultdict(list)
@@ -161,7 +163,7 @@ def group_items(
         near = of_document[document_of(item)]
         beside = [
             at
-            for at in (near if len(groups) <= most else ())
+            for at in (near if len(groups) <= max_groups else ())
             if any(are_joined(item, other) for other in groups[at])
         ]
         home = next((at for at in beside if len(groups[at]) < MAX_PARTS), None)
@@ -188,21 +190,21 @@ def spread_documents(
     places = min(_FIRST_PLACES, len(items))
     if not places:
         return []
-    least = find_cutoff_near_best(scores)
-    left = list(range(len(items)))
+    cutoff = find_cutoff_near_best(scores)
+    remaining = list(range(len(items)))
     chosen: list[int] = []
     counts: Counter[str] = Counter()
     while len(chosen) < places:
         fitting = (
             at
-            for at in left
-            if scores[at] >= least and counts[document_of(items[at])] < _MAX_PER_DOCUMENT
+            for at in remaining
+            if scores[at] >= cutoff and counts[document_of(items[at])] < _MAX_PER_DOCUMENT
         )
-        taken = next(fitting, left[0])
-        left.remove(taken)
-        chosen.append(taken)
-        counts[document_of(items[taken])] += 1
-    return [items[at] for at in (*chosen, *left)]
+        next_item = next(fitting, remaining[0])
+        remaining.remove(next_item)
+        chosen.append(next_item)
+        counts[document_of(items[next_item])] += 1
+    return [items[at] for at in (*chosen, *remaining)]
 
 
 def find_cutoff_near_best(scores: Sequence[float]) -> float:
@@ -224,23 +226,23 @@ def get_document_id(item: DistinctText | Passage) -> str:
     return item.candidate.document_id
 
 
-def are_neighbours(one: DistinctText, other: DistinctText) -> bool:
+def are_neighbours(first: DistinctText, second: DistinctText) -> bool:
     """Return whether two candidates are consecutive passages, which will become one hit."""
     return (
-        _get_version(one.candidate) == _get_version(other.candidate)
-        and not (one.candidate.within or other.candidate.within)
-        and abs(one.candidate.ordinal - other.candidate.ordinal) == 1
+        _get_version(first.candidate) == _get_version(second.candidate)
+        and not (first.candidate.within or second.candidate.within)
+        and abs(first.candidate.ordinal - second.candidate.ordinal) == 1
     )
 
 
-def are_adjoining(one: Passage, other: Passage) -> bool:
+def are_adjoining(first: Passage, second: Passage) -> bool:
     """Return whether two passages of one document version have only blanks between them."""
-    return _count_overlap(one, other) is not None and _may_be_merged(one, other)
+    return _count_overlap(first, second) is not None and _may_be_merged(first, second)
 
 
-def are_overlapping(one: Passage, other: Passage) -> bool:
+def are_overlapping(first: Passage, second: Passage) -> bool:
     """Return whether two passages of one document version overlap."""
-    return (_count_overlap(one, other) or 0) > 0 and _may_be_merged(one, other)
+    return (_count_overlap(first, second) or 0) > 0 and _may_be_merged(first, second)
 
 
 def merge_passages(parts: Sequence[Passage]) -> Passage:
@@ -331,31 +333,36 @@ def _get_span(passage: Passage) -> tuple[int, int]:
     return passage.fields["start"], passage.fields["end"]
 
 
-def _may_be_merged(one: Passage, other: Passage) -> bool:
+def _may_be_merged(first: Passage, second: Passage) -> bool:
     """Return whether two passages may be merged into one hit.
 
     They must belong to the same version and the same sheet or slide, and have the same copies:
     otherwise the merged hit would name a copy that contains only part of its text.
     """
-    fields, others = one.fields, other.fields
+    fields, others = first.fields, second.fields
     return (
-        _get_version(one.candidate) == _get_version(other.candidate)
-        and {*one.also} == {*other.also}
+        _get_version(first.candidate) == _get_version(second.candidate)
+        and {*first.also} == {*second.also}
         and all(fields.get(name) == others.get(name) for name in ("source_type", "sheet", "slide"))
         # A definition in source code always remains a separate hit.
-        and not any(of.get("metadata", {}).get(SYMBOL) for of in (fields, others))
+        and not any(
+            passage_fields.get("metadata", {}).get(SYMBOL) for passage_fields in (fields, others)
+        )
     )
 
 
-def _count_overlap(one: Passage, other: Passage) -> int | None:
+def _count_overlap(earlier: Passage, later: Passage) -> int | None:
     """Return the number of overlapping characters; None if other text may lie between passages."""
-    first, second = one.fields, other.fields
-    if _get_span(other) < _get_span(one):
+    first, second = earlier.fields, later.fields
+    if _get_span(later) < _get_span(earlier):
         first, second = second, first
     gap = second["start"] - first["end"]
     if gap > _MAX_BLANKS or (gap > 0 and second["ordinal"] - first["ordinal"] != 1):
         return None
-    if any(len(of["text"]) != of["end"] - of["start"] for of in (first, second)):
+    if any(
+        len(passage_fields["text"]) != passage_fields["end"] - passage_fields["start"]
+        for passage_fields in (first, second)
+    ):
         return None
     if gap >= 0:
         return 0
@@ -374,12 +381,12 @@ def _build_white_space(before: Passage, after: Passage, count: int) -> str:
 
 def _cover_locations(ordered: Sequence[Passage]) -> dict[str, Any]:
     """Return the location that covers all passages; they are in document order."""
-    found: dict[str, Any] = {}
+    covered: dict[str, Any] = {}
     for name in LOCATION_FIELDS:
         values = [v for part in ordered if (v := part.fields.get(name)) is not None]
         pick = min if name.endswith("_start") else max if name.endswith("_end") else _get_first
-        found[name] = pick(values) if values else None
-    return found
+        covered[name] = pick(values) if values else None
+    return covered
 
 
 def _get_first(values: Sequence[Any]) -> Any:
@@ -408,6 +415,6 @@ def _merge_copies(shown: Passage, other: Passage, scores: Mapping[str, object]) 
     times = (other.fields.get("modified_at") or "", shown.fields.get("modified_at") or "")
     is_equal = shown.id in scores and scores.get(other.id) == scores[shown.id]
     first, second = (other, shown) if is_equal and times[0] > times[1] else (shown, other)
-    also = dict.fromkeys((*first.also, second.candidate.uri, *second.also))
-    also.pop(first.candidate.uri, None)
-    return replace(first, also=tuple(uri for uri in also if uri))
+    other_uris = dict.fromkeys((*first.also, second.candidate.uri, *second.also))
+    other_uris.pop(first.candidate.uri, None)
+    return replace(first, also=tuple(uri for uri in other_uris if uri))

@@ -68,45 +68,45 @@ def _find_best_part(
     """Return the word range of the part that has most of the question's words."""
     wanted = get_question_terms(question, analysis)
     terms_of = get_term_extractor(analysis)
-    met = {
+    matched = {
         word: terms & wanted for word in {*words} if not wanted.isdisjoint(terms := terms_of(word))
     }
-    found = [(at, met[word]) for at, word in enumerate(words) if word in met]
+    matches = [(at, matched[word]) for at, word in enumerate(words) if word in matched]
     places = [*accumulate(map(add, map(len, words), repeat(1)), initial=0)]
-    return _find_best_range(found, places, length)
+    return _find_best_range(matches, places, length)
 
 
 def _find_best_range(
-    found: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
+    matches: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
 ) -> tuple[int, int]:
     """Return the word range of the part that has most different words of the question.
 
     Args:
-        found: the question's words in the text, by word position.
+        matches: the question's words in the text, by word position.
         places: the offset of every word, and of the end of the text.
     """
-    first, most = -1, 0
+    first, best_score = -1, 0
     times: dict[str, int] = {}
     end = 0
-    for number, (start, terms) in enumerate(found):
+    for number, (start, terms) in enumerate(matches):
         # A part never ends before the previous one, so each word is visited once.
-        while end < len(found) and (
-            end == number or places[found[end][0] + 1] - places[start] <= length
+        while end < len(matches) and (
+            end == number or places[matches[end][0] + 1] - places[start] <= length
         ):
-            for term in found[end][1]:
+            for term in matches[end][1]:
                 times[term] = times.get(term, 0) + 1
             end += 1
-        if len(times) > most:
-            first, most = number, len(times)
+        if len(times) > best_score:
+            first, best_score = number, len(times)
         for term in terms:
             times[term] -= 1
             if not times[term]:
                 del times[term]
-    met: set[str] = set()
-    for at, terms in found[first:] if most else ():
-        met |= terms
-        if len(met) == most:
-            return found[first][0], at + 1
+    matched: set[str] = set()
+    for at, terms in matches[first:] if best_score else ():
+        matched |= terms
+        if len(matched) == best_score:
+            return matches[first][0], at + 1
     return 0, min(1, len(places) - 1)
 
 
@@ -183,16 +183,18 @@ def list_block_parts(
     ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
     analysis = choose_analysis(text, language)
     wanted, terms_of = get_question_terms(question, analysis), get_term_extractor(analysis)
-    met = [
+    matched = [
         {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
         for start, end in pairwise(ends)
     ]
-    found_in = Counter(term for terms in met for term in terms)
+    found_in = Counter(term for terms in matched for term in terms)
     weights = {term: math.log((len(blocks) + 1) / max(found_in[term], 1)) for term in wanted}
-    whole = sum(weights.values()) or 1.0
+    total_weight = sum(weights.values()) or 1.0
     return tuple(
-        BlockPart(block.block_id, start, end, math.fsum(weights[term] for term in terms) / whole)
-        for block, (start, end), terms in zip(blocks, pairwise(ends), met, strict=True)
+        BlockPart(
+            block.block_id, start, end, math.fsum(weights[term] for term in terms) / total_weight
+        )
+        for block, (start, end), terms in zip(blocks, pairwise(ends), matched, strict=True)
     )
 
 
@@ -377,16 +379,18 @@ def truncate_hit(hit: Hit, text: str) -> Hit:
 
 def remove_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
     """Cut a hit to the span of the passages that are not shown elsewhere; None if all are shown."""
-    left = [passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals]
-    if len(left) == len(hit.ranges):
+    remaining = [
+        passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals
+    ]
+    if len(remaining) == len(hit.ranges):
         return None if hit.ordinal in ordinals else hit
-    if not left:
+    if not remaining:
         return None
-    end = max(passage_range.end for passage_range in left)
+    end = max(passage_range.end for passage_range in remaining)
     within = [
         passage_range
         for passage_range in hit.ranges
-        if left[0].start <= passage_range.start and passage_range.end <= end
+        if remaining[0].start <= passage_range.start and passage_range.end <= end
     ]
     return limit_to_passages(hit, within)
 
@@ -411,14 +415,14 @@ def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
 def take_first_sentences(text: str, fits: Callable[[str], bool]) -> str:
     """Return as many whole sentences from the start as fit; empty if none fits."""
     cuts = [at for at, _ in find_unicode_sentence_cuts(text, 0, len(text))]
-    most, too_long = 0, len(cuts)
-    while most < too_long:
-        middle = (most + too_long + 1) // 2
+    fitting, too_long = 0, len(cuts)
+    while fitting < too_long:
+        middle = (fitting + too_long + 1) // 2
         if fits(text[: cuts[middle - 1]].rstrip()):
-            most = middle
+            fitting = middle
         else:
             too_long = middle - 1
-    return text[: cuts[most - 1]].rstrip() if most else ""
+    return text[: cuts[fitting - 1]].rstrip() if fitting else ""
 
 
 def _fits_into(hit: Hit, tokens: int) -> Callable[[str], bool]:

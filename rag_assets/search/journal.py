@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_WAITING = 20_000
 _GATHER_SECONDS = 0.25
-_MAX_QUERY = 2_000
+_MAX_QUERY_CHARACTERS = 2_000
 
 
 _Event: TypeAlias = tuple[EventKind, datetime, Mapping[str, Any]]
@@ -39,9 +39,9 @@ class SearchJournal:
     dropped and counted.
     """
 
-    def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
+    def __init__(self, catalog: Catalog, *, is_recorded: bool = True) -> None:
         self._catalog = catalog
-        self._recorded = recorded
+        self._recorded = is_recorded
         self._batcher: BackgroundBatcher[_JournalEntry] = BackgroundBatcher(
             self._write,
             name="events of searches",
@@ -154,8 +154,8 @@ class JournaledSearch:
 
     def record_clarification(self, clarification: Clarification) -> None:
         """Record that the user must be asked before the work can continue."""
-        asked = {"question": clarification.question, "names": list(clarification.names)}
-        self.record("paused_for_input", asked)
+        payload = {"question": clarification.question, "names": list(clarification.names)}
+        self.record("paused_for_input", payload)
 
     def record_failure(self, error: BaseException) -> None:
         """Record that the search failed."""
@@ -172,4 +172,4 @@ def _clean_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
         return dict(payload)
     # Postgres accepts neither a zero byte nor half of a surrogate pair.
     query = payload["query"].replace("\0", " ").encode("utf-8", "replace").decode()
-    return {**payload, "query": query[:_MAX_QUERY]}
+    return {**payload, "query": query[:_MAX_QUERY_CHARACTERS]}

@@ -46,7 +46,7 @@ SearchStrategy: TypeAlias = Literal[
 """How candidates were found."""
 
 MAX_TOP_K = 100
-LARGEST_TOP_K = 1_000_000_000
+MAX_ACCEPTED_TOP_K = 1_000_000_000
 """Maximum accepted top_k. Some tenants reduce higher values to their own maximum."""
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
@@ -67,7 +67,7 @@ _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 def _require_path_length(path: str) -> str:
     if len(path.encode("utf-16-le", "surrogatepass")) > 2 * MAX_PATH:
         raise ValueError(
-            f"a path must have at most {MAX_PATH} characters; some characters count twice"
+            f"a path must have at most {MAX_PATH} characters; some, such as emoji, count twice"
         )
     return path
 
@@ -118,7 +118,7 @@ def _require_number(value: Any) -> Any:
 NUMBER = BeforeValidator(_require_number)
 _TopK = Annotated[
     int,
-    Field(ge=1, le=LARGEST_TOP_K),
+    Field(ge=1, le=MAX_ACCEPTED_TOP_K),
     NUMBER,
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_TOP_K}),
 ]
@@ -252,10 +252,10 @@ def _list_stored_forms_of(value: _Value | None) -> tuple[str | None, ...]:
         return (value,) if number is None else _list_stored_forms_of(number)
     if isinstance(value, bool):
         return ("true" if value else "false",)
-    whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
+    whole_number_forms = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
     # The stores write exponents in different forms: 1e-07 or 1e-7.
     short = str(value).replace("e-0", "e-").replace("e+", "e")
-    return tuple(dict.fromkeys((*whole, str(value), short)))
+    return tuple(dict.fromkeys((*whole_number_forms, str(value), short)))
 
 
 def _find_written_number(text: str) -> float | None:
@@ -320,9 +320,9 @@ class SearchRequest(Question):
     @classmethod
     def of(cls, **values: Any) -> Self:
         """Build a request from these values; leave out values of None."""
-        given = {name: value for name, value in values.items() if value is not None}
+        present_values = {name: value for name, value in values.items() if value is not None}
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(present_values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":

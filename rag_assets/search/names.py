@@ -39,7 +39,7 @@ _TITLE_WORDS: Final = (
     "mr mrs ms miss dr prof herr frau monsieur madame mme señor señora sr sra sig dott heer mevrouw"
 )
 _TITLES: Final = frozenset(_TITLE_WORDS.split())
-_GERMAN_SHARE: Final = 0.12
+_MIN_GERMAN_SHARE: Final = 0.12
 """Minimum share of German words in a German text; Dutch and Danish texts have fewer of them."""
 _TITLE_SHARE: Final = 0.5
 """Share of capitalized words above which a text is a title, or all in capitals. In such a text,
@@ -49,7 +49,7 @@ _MIN_STEM_LETTERS: Final = 3
 _MIN_JOINED_LETTERS: Final = 4
 _MIN_WORDS: Final = 3
 _NEIGHBOUR_WORDS: Final = 2
-_SPELT_ALIKE: Final = 0.55
+_MIN_NAME_SIMILARITY: Final = 0.55
 """Minimum similarity of a name's forms in two languages, such as Nueva York and New York."""
 _Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 _NOWHERE: Final[_Neighbours] = ((), ())
@@ -158,30 +158,30 @@ class NamedWords:
     @cached_property
     def names_by_beginning(self) -> Mapping[str, Sequence[str]]:
         """Return the names by their first letters, which the inflected forms of a name share."""
-        found = defaultdict[str, list[str]](list)
+        names = defaultdict[str, list[str]](list)
         for name in self.names:
-            found[name[:_MIN_STEM_LETTERS]].append(name)
-        return found
+            names[name[:_MIN_STEM_LETTERS]].append(name)
+        return names
 
     @cached_property
     def names_by_neighbours(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
         """Return the runs of capitalized words (each once), grouped by the words around them."""
-        found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
+        names_by_place = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
                 for place, runs in part.names_by_neighbours.items():
-                    found[place].update(dict.fromkeys(runs))
+                    names_by_place[place].update(dict.fromkeys(runs))
         else:
             for begin, end in _find_runs(self.words):
                 names = tuple(word.folded for word in self.words[begin:end])
-                found[_get_neighbours(self.words, begin, end)][names] = None
-        return {place: tuple(runs) for place, runs in found.items()}
+                names_by_place[_get_neighbours(self.words, begin, end)][names] = None
+        return {place: tuple(runs) for place, runs in names_by_place.items()}
 
     @cached_property
     def do_capitals_mark_names(self) -> bool:
         """Return whether capitals within sentences mark names in these passages."""
         words, capitals, german = self.capital_counts
-        is_german = german >= _GERMAN_SHARE * max(1, words)
+        is_german = german >= _MIN_GERMAN_SHARE * max(1, words)
         return not is_german and capitals / max(1, words) <= _TITLE_SHARE
 
     @cached_property
@@ -213,7 +213,7 @@ class NamedWords:
 
     def resembles(self, folded: str) -> bool:
         """Return whether the passages contain a similar name, such as one in another language."""
-        return bool(difflib.get_close_matches(folded, self.names, n=1, cutoff=_SPELT_ALIKE))
+        return bool(difflib.get_close_matches(folded, self.names, n=1, cutoff=_MIN_NAME_SIMILARITY))
 
     def has(self, word: _Word) -> bool:
         """Return whether the passages contain a word, or an inflected or compound form of it."""
@@ -284,7 +284,7 @@ def _is_missing(word: _Word, cited: NamedWords) -> bool:
 
 
 class _NamePositions:
-    """The positions of names in a claim, with what the passages have there, found only once."""
+    """The positions of names in a claim, and the names that passages have in their place."""
 
     def __init__(self, words: Sequence[_Word], cited: NamedWords, everything: NamedWords) -> None:
         self._words, self._cited, self._everything = words, cited, everything
@@ -392,8 +392,8 @@ def _is_inflection(first: str, second: str) -> bool:
         return False
     if shared == min(len(first), len(second)):
         return True
-    most = 1 if shared == _MIN_STEM_LETTERS else _MAX_ENDING_LETTERS - 1
-    return max(len(first), len(second)) - shared <= most and shared > _MIN_STEM_LETTERS
+    max_ending = 1 if shared == _MIN_STEM_LETTERS else _MAX_ENDING_LETTERS - 1
+    return max(len(first), len(second)) - shared <= max_ending and shared > _MIN_STEM_LETTERS
 
 
 def _compute_capital_share(words: Sequence[_Word]) -> float:
@@ -401,7 +401,7 @@ def _compute_capital_share(words: Sequence[_Word]) -> float:
 
 
 def _is_german(words: Sequence[_Word]) -> bool:
-    return sum(word.folded in _GERMAN for word in words) >= _GERMAN_SHARE * max(1, len(words))
+    return sum(word.folded in _GERMAN for word in words) >= _MIN_GERMAN_SHARE * max(1, len(words))
 
 
 def _do_capitals_mark_names(words: Sequence[_Word]) -> bool:

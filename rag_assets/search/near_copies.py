@@ -102,8 +102,8 @@ class Wording:
         Each of them lacks at most a tenth of the other's shingles. The sample has one more than
         that tenth, the first ones in a fixed order, so at least one is in both.
         """
-        missing = int((1 - _MIN_SHARED) * len(self.shingles) + _TOLERANCE)
-        return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
+        max_missing = int((1 - _MIN_SHARED) * len(self.shingles) + _TOLERANCE)
+        return frozenset(nsmallest(max_missing + 1, self.shingles, key=hash))
 
     @cached_property
     def figures(self) -> Counter[str]:
@@ -127,33 +127,33 @@ class Wording:
         return Counter(folded for folded, _ in self.words)
 
 
-def have_same_meaning(one: Wording, other: Wording) -> bool:
+def have_same_meaning(first: Wording, second: Wording) -> bool:
     """Return whether two passages have the same meaning.
 
     White space, line ends, capitals and punctuation make no difference. One passage may have an
     additional sentence, unless that sentence contains a figure, a unit, a negation or the like.
     """
-    longest = max(len(one.words), len(other.words))
-    if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _MIN_SHARED) * longest:
+    longest = max(len(first.words), len(second.words))
+    if not longest or len(first.distinct ^ second.distinct) > 2 * (1 - _MIN_SHARED) * longest:
         return False
-    most = max(len(one.shingles), len(other.shingles))
-    if len(one.shingles & other.shingles) < _MIN_SHARED * most:
+    larger_count = max(len(first.shingles), len(second.shingles))
+    if len(first.shingles & second.shingles) < _MIN_SHARED * larger_count:
         return False
-    return one.figures == other.figures and not _differ_in_meaning(one, other)
+    return first.figures == second.figures and not _differ_in_meaning(first, second)
 
 
-def _differ_in_meaning(one: Wording, other: Wording) -> bool:
+def _differ_in_meaning(first: Wording, second: Wording) -> bool:
     """Return whether the words in only one of the passages may change its meaning.
 
     A replaced word may be a name, or the opposite of the other word. Additional words do not change
     the meaning if they form their own sentence.
     """
-    more, less = one.word_counts - other.word_counts, other.word_counts - one.word_counts
+    more, less = first.word_counts - second.word_counts, second.word_counts - first.word_counts
     if not (more or less):
         return False
     if (more and less) or any(map(_changes_meaning, (*more, *less))):
         return True
-    return not (one.sentences <= other.sentences or other.sentences <= one.sentences)
+    return not (first.sentences <= second.sentences or second.sentences <= first.sentences)
 
 
 def _changes_meaning(word: str) -> bool:
@@ -173,10 +173,10 @@ def _split_words(run: str) -> list[str]:
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
 
 
-def may_be_copies(one: Wording, other: Wording) -> bool:
+def may_be_copies(first: Wording, second: Wording) -> bool:
     """Return whether two passages share at least half of their long words; a fast first check.
 
     In scripts without spaces, pairs of characters are compared instead of words.
     """
-    common = len(one.comparable_parts & other.comparable_parts)
-    return 2 * common >= max(len(one.comparable_parts), len(other.comparable_parts))
+    common = len(first.comparable_parts & second.comparable_parts)
+    return 2 * common >= max(len(first.comparable_parts), len(second.comparable_parts))

@@ -50,7 +50,7 @@ DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name != "joi
 
 _REQUIRED = ("verify", "fuse", "read")
 _BUILT_IN_TYPES = frozenset(BUILT_IN.values())
-_OWN_MODULES = "rag_assets."
+_OWN_PACKAGE_PREFIX = "rag_assets."
 """Modules of this project. A step in any other package is not trusted, whatever it declares."""
 _BRIEF = frozenset({VerifyStep, FuseStep, ScoreStep, JoinStep, BudgetStep})
 _VERIFIED_SECONDS = 1.0
@@ -73,9 +73,9 @@ class StepLists:
     profiles: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if taken := sorted(BUILT_IN.keys() & self.added.keys()):
+        if conflicts := sorted(BUILT_IN.keys() & self.added.keys()):
             raise ConfigurationError(
-                f"retrieval step {taken[0]!r} is built in and cannot be replaced",
+                f"retrieval step {conflicts[0]!r} is built in and cannot be replaced",
                 hint="choose a different name for the system's step",
             )
         for profile, names in self.profiles.items():
@@ -112,10 +112,10 @@ class StepLists:
 
 def load_installed_steps(systems: Systems | None = None) -> StepLists:
     """Return the steps that systems add, and the step lists that their profiles choose."""
-    found = systems or installed_systems()
+    installed = systems or installed_systems()
     return StepLists(
-        added=found.load("retrieval_steps", reserved=BUILT_IN),
-        profiles={name: profile.retrieval_steps for name, profile in found.profiles.items()},
+        added=installed.load("retrieval_steps", reserved=BUILT_IN),
+        profiles={name: profile.retrieval_steps for name, profile in installed.profiles.items()},
     )
 
 
@@ -159,7 +159,7 @@ def _is_trusted(kind: type) -> bool:
     """Return whether all changes made by steps of a class are kept (see SearchPlan)."""
     if kind in _BUILT_IN_TYPES:
         return True
-    return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_MODULES)
+    return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_PACKAGE_PREFIX)
 
 
 class SearchPlan:
@@ -239,14 +239,14 @@ def _admit_changes(before: SearchProgress, after: SearchProgress) -> SearchProgr
     """
     if after is before:
         return before
-    found = {distinct.id: distinct for distinct in before.order}
+    known_texts = {distinct.id: distinct for distinct in before.order}
     read = {passage.id: passage for passage in before.passages}
     return replace(
         before,
         rankings=after.rankings if before.verified is None else before.rankings,
         fused=after.fused,
         cosines=after.cosines,
-        order=[found[distinct.id] for distinct in after.order if distinct.id in found],
+        order=[known_texts[distinct.id] for distinct in after.order if distinct.id in known_texts],
         passages=[read[passage.id] for passage in after.passages if passage.id in read],
     )
 
@@ -265,8 +265,8 @@ class BuildSearches:
         reader = self._services.reader
         if generation is None:
             # A custom policy narrows the scopes, so it needs all of them.
-            most = MANY_SCOPES if type(self._services.policy) is FlatScopes else None
-            return await reader.search_state(tenant_id, principals, most=most)
+            scope_limit = MANY_SCOPES if type(self._services.policy) is FlatScopes else None
+            return await reader.search_state(tenant_id, principals, max_scopes=scope_limit)
         return await reader.state_of_build(tenant_id, principals, generation)
 
     async def list_pages(
@@ -277,13 +277,13 @@ class BuildSearches:
         if not named:
             return named
         reader = self._services.reader
-        found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
-        if len(found) > MAX_PAGES:
+        pages = await reader.pages_within(ref.id, named, principals, max_pages=MAX_PAGES)
+        if len(pages) > MAX_PAGES:
             raise InvalidRequest(
-                f"filters.within: the pages and their subpages are more than {MAX_PAGES:,}",
+                f"filters.within: more than {MAX_PAGES:,} pages, including subpages",
                 hint="choose pages with fewer subpages",
             )
-        return tuple(found)
+        return tuple(pages)
 
     def build_progress(
         self,
@@ -295,7 +295,7 @@ class BuildSearches:
     ) -> SearchProgress:
         """Return the initial progress of a search, before its first step."""
         ref, caller = tenant.ref, search.request.caller
-        scopes = None if tenant.are_some else self._services.policy.scopes(caller, tenant.scopes)
+        scopes = None if tenant.is_partial else self._services.policy.scopes(caller, tenant.scopes)
         return SearchProgress(
             search=search,
             ref=ref,
@@ -311,20 +311,22 @@ class BuildSearches:
             timings=timings,
         )
 
-    async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
+    async def run(self, progress: SearchProgress, *, names_build: bool) -> SearchProgress:
         """Search a build.
 
         If the build is discarded meanwhile, search the serving build, unless the request names a
-        build (`named`).
+        build (`names_build`).
         """
         lost: IndexInconsistent | None = None
         try:
-            found = await self._settle_vectors(await self._search_once(progress), named=named)
-            found = replace(found, index_fault=await self._find_index_fault(found))
+            result = await self._settle_vectors(
+                await self._search_once(progress), names_build=names_build
+            )
+            result = replace(result, index_fault=await self._find_index_fault(result))
         except IndexInconsistent as error:
-            found, lost = progress, error
-        if named or found.hits:
-            return found
+            result, lost = progress, error
+        if names_build or result.hits:
+            return result
         tenant = await self.read_state(progress.ref.id, progress.principals, None)
         serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
         if is_same and serving is not None and serving.number != progress.serving.number:
@@ -333,32 +335,34 @@ class BuildSearches:
                 tenant, serving, search, progress.principals, progress.timings
             )
             first = replace(first, patience=progress.patience, pages=progress.pages)
-            return await self.run(first, named=False)
+            return await self.run(first, names_build=False)
         if lost is not None:
             raise lost
-        return found
+        return result
 
-    async def _settle_vectors(self, found: SearchProgress, *, named: bool) -> SearchProgress:
+    async def _settle_vectors(self, result: SearchProgress, *, names_build: bool) -> SearchProgress:
         """Clear the report that vectors are missing if the build's index has them again."""
-        if not found.uses_index_vectors:
-            return found
-        number = found.serving.number
-        tenant = await self.read_state(found.ref.id, found.principals, number if named else None)
+        if not result.uses_index_vectors:
+            return result
+        number = result.serving.number
+        tenant = await self.read_state(
+            result.ref.id, result.principals, number if names_build else None
+        )
         build = tenant.serving
         if build is None or build.number != number or build.vectors_beside == "answering":
-            return found
-        return replace(found, uses_index_vectors=False)
+            return result
+        return replace(result, uses_index_vectors=False)
 
-    async def _find_index_fault(self, found: SearchProgress) -> IndexFault | None:
+    async def _find_index_fault(self, progress: SearchProgress) -> IndexFault | None:
         """Return why the index of a search is incomplete; None if it is complete."""
         lacks_entries = await self._services.completeness.lacks_entries(
-            found.serving.index_name,
-            found.owner,
-            is_doubtful=bool(found.replaced or found.unread_ids),
+            progress.serving.index_name,
+            progress.owner,
+            is_doubtful=bool(progress.replaced or progress.unread_ids),
         )
         if lacks_entries:
             return "entries missing"
-        return "entries altered" if found.altered_ids else None
+        return "entries altered" if progress.altered_ids else None
 
     async def _search_once(self, progress: SearchProgress) -> SearchProgress:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)

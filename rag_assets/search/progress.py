@@ -142,9 +142,9 @@ def is_within_any(path: str, paths: Sequence[str] | None) -> bool:
 
 
 def _resolve_limit(tenant: Tenant, wanted: int) -> int:
-    most = get_profile(tenant.profile).most_hits
-    if most is not None:
-        return min(wanted, most)
+    max_hits = get_profile(tenant.profile).most_hits
+    if max_hits is not None:
+        return min(wanted, max_hits)
     if wanted > MAX_TOP_K:
         raise InvalidRequest(f"top_k must be at most {MAX_TOP_K}", hint="request fewer hits")
     return wanted

@@ -56,7 +56,7 @@ _MAX_FACTOR_FOR_HITS: Final = 16
 """Highest fetch factor if there are too few hits."""
 _MAX_FACTOR_FOR_DOCUMENTS: Final = 4
 """Highest fetch factor if one document has more of the first positions than allowed."""
-_MAX_AT_ONCE: Final = 100
+_MAX_PASSAGES_AT_ONCE: Final = 100
 """Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
@@ -185,7 +185,7 @@ def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
     order, depth = progress.order, progress.search.depth
     if not merges_copies(progress.search.tenant):
         return order[:depth]
-    groups = group_items(order, get_document_id, are_neighbours, most=depth)
+    groups = group_items(order, get_document_id, are_neighbours, max_groups=depth)
     scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
     first = spread_documents(groups, lambda group: get_document_id(group[0]), scores)[:depth]
     wanted = {distinct.id for group in first for distinct in group}
@@ -200,8 +200,8 @@ async def find_equal_texts(
         return ()
     by = EqualTexts(tuple(dict.fromkeys(texts)))
     request = RankingRequest(by, _MAX_EQUAL_TEXTS, build_entry_filter(progress), symbols=True)
-    [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [request])
-    return found
+    [ranking] = await searcher.rankings(progress.serving.index_name, progress.owner, [request])
+    return ranking
 
 
 def _merge_cosines(
@@ -216,15 +216,20 @@ def _merge_cosines(
     for distinct in order:
         if distinct.block is not None:
             pair = (distinct.id, distinct.block.id)
-            both = [of[id_] for of in (progress.cosines, read) for id_ in pair if id_ in of]
-            if both:
-                known[distinct.id] = max(both)
+            pair_cosines = [
+                known_cosines[id_]
+                for known_cosines in (progress.cosines, read)
+                for id_ in pair
+                if id_ in known_cosines
+            ]
+            if pair_cosines:
+                known[distinct.id] = max(pair_cosines)
     return known
 
 
-def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
+def _is_unaltered(entry: StoredEntry, candidate: Candidate) -> bool:
     """Return whether an entry is unaltered and of the version that the catalog confirmed."""
-    return entry.intact and entry.index_key == found.index_key
+    return entry.intact and entry.index_key == candidate.index_key
 
 
 class JoinStep:
@@ -248,14 +253,16 @@ class JoinStep:
             if not others:
                 return progress
             with progress.timings.measure("verify"):
-                found = await self._verify.confirm(progress, [Ranking("other", others, weight=0)])
-            if attempt + 1 == _MAX_ATTEMPTS or not _are_replaced(others, found):
+                confirmed = await self._verify.confirm(
+                    progress, [Ranking("other", others, weight=0)]
+                )
+            if attempt + 1 == _MAX_ATTEMPTS or not _are_replaced(others, confirmed):
                 break
             # If a document was replaced since the texts were read, its new version may also contain
             # the text.
             texts = [passage.candidate.text_key for passage in progress.passages]
             others = _list_others(progress, await find_equal_texts(self._searcher, progress, texts))
-        return _join_documents(progress, found)
+        return _join_documents(progress, confirmed)
 
 
 def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
@@ -263,18 +270,18 @@ def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[C
     return [candidate for candidate in equal if candidate.id not in known]
 
 
-def _are_replaced(others: Sequence[Candidate], found: VerifiedCandidates) -> bool:
+def _are_replaced(others: Sequence[Candidate], verified: VerifiedCandidates) -> bool:
     """Return whether any readable document was found only in outdated versions."""
-    confirmed = {candidate.document_id for candidate in found.by_id.values()}
+    confirmed = {candidate.document_id for candidate in verified.by_id.values()}
     return any(
-        other.document_id in found.versions and other.document_id not in confirmed
+        other.document_id in verified.versions and other.document_id not in confirmed
         for other in others
     )
 
 
-def _join_documents(progress: SearchProgress, found: VerifiedCandidates) -> SearchProgress:
+def _join_documents(progress: SearchProgress, added: VerifiedCandidates) -> SearchProgress:
     of_text: dict[str, list[str]] = {}
-    for candidate in found.by_id.values():
+    for candidate in added.by_id.values():
         if candidate.uri:
             of_text.setdefault(candidate.text_key, []).append(candidate.uri)
     verified = progress.confirmed
@@ -283,9 +290,9 @@ def _join_documents(progress: SearchProgress, found: VerifiedCandidates) -> Sear
         passages=[_add_documents(passage, of_text) for passage in progress.passages],
         verified=replace(
             verified,
-            rankings=[*verified.rankings, *found.rankings],
-            versions={**verified.versions, **found.versions},
-            recalled_count=verified.recalled_count + found.recalled_count,
+            rankings=[*verified.rankings, *added.rankings],
+            versions={**verified.versions, **added.versions},
+            recalled_count=verified.recalled_count + added.recalled_count,
         ),
     )
 
@@ -314,29 +321,29 @@ class GatherStep:
         search = progress.search
         if not gathers_passages(search.tenant):
             return progress
-        found, others_may_be_near = await _gather_in_thread(progress)
+        passages, others_may_be_near = await _gather_in_thread(progress)
         tried = {passage.id for passage in progress.passages}
-        while len(found) < search.limit:
-            left = [distinct for distinct in progress.order if distinct.id not in tried]
-            if not left:
+        while len(passages) < search.limit:
+            unread = [distinct for distinct in progress.order if distinct.id not in tried]
+            if not unread:
                 break
             # Read at least as many as were read so far, since there may be many near copies.
-            wanted = left[: max(2 * (search.limit - len(found)), len(tried))]
+            wanted = unread[: max(2 * (search.limit - len(passages)), len(tried))]
             tried |= {distinct.id for distinct in wanted}
             progress = await self._read.read_more(progress, wanted)
             if progress.has_joined_documents:
                 progress = await self._join.run(progress)
-            found, others_may_be_near = await _gather_in_thread(progress)
-        if len(found) < search.limit:
+            passages, others_may_be_near = await _gather_in_thread(progress)
+        if len(passages) < search.limit:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
             if is_cut and not progress.fetch_all:
                 return replace(progress, fetch_all=True, repeat=True)
             further = _request_more_candidates(progress, _MAX_FACTOR_FOR_HITS)
         else:
             is_worth_it = others_may_be_near and await self._may_have_others(progress)
-            most = _MAX_FACTOR_FOR_DOCUMENTS if is_worth_it else 0
-            further = _request_more_candidates(progress, most)
-        return further or replace(progress, passages=found[: search.limit])
+            max_factor = _MAX_FACTOR_FOR_DOCUMENTS if is_worth_it else 0
+            further = _request_more_candidates(progress, max_factor)
+        return further or replace(progress, passages=passages[: search.limit])
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
         """Return whether a repeated search may find documents that have no candidate yet."""
@@ -353,7 +360,7 @@ class GatherStep:
 
 async def _gather_in_thread(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
     """Gather passages, in a thread if there are many, so that other searches are not delayed."""
-    if len(progress.passages) <= _MAX_AT_ONCE:
+    if len(progress.passages) <= _MAX_PASSAGES_AT_ONCE:
         return _gather_passages(progress)
     return await run_sync(_gather_passages, progress)
 
@@ -366,7 +373,7 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     """
     search, passages = progress.search, progress.passages
     if not merges_copies(search.tenant):
-        groups = group_items(passages, get_document_id, are_overlapping, most=search.limit)
+        groups = group_items(passages, get_document_id, are_overlapping, max_groups=search.limit)
         return [*map(merge_passages, groups)], False
     if not passages:
         return [], False
@@ -380,28 +387,31 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
     shown = merge_near_copies(passages, ranks)
     merged = [
-        *map(merge_passages, group_items(shown, get_document_id, are_adjoining, most=search.limit))
+        *map(
+            merge_passages,
+            group_items(shown, get_document_id, are_adjoining, max_groups=search.limit),
+        )
     ]
     ordered = [by_id[passage.id] for passage in merged]
     hits = spread_documents(merged, get_document_id, ordered)
     return hits, is_crowded(hits[: search.limit]) and lowest >= find_cutoff_near_best(ordered)
 
 
-def _request_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
+def _request_more_candidates(progress: SearchProgress, max_factor: int) -> SearchProgress | None:
     """Return the search, to be repeated with more candidates; None if that is not possible.
 
-    The number of candidates grows up to `most` times the first number.
+    The number of candidates grows up to `max_factor` times the first number.
     """
     factor = _FETCH_GROWTH * progress.fetch_factor
-    if factor > most or not any(
+    if factor > max_factor or not any(
         _may_have_more_hits(progress, ranking) for ranking in progress.rankings
     ):
         return None
     if compute_recall_limit(
-        again := replace(progress, fetch_factor=factor)
+        repeated := replace(progress, fetch_factor=factor)
     ) <= compute_recall_limit(progress):
         return None
-    return replace(again, fetch_all=True, repeat=True)
+    return replace(repeated, fetch_all=True, repeat=True)
 
 
 def _may_have_more_hits(progress: SearchProgress, ranking: Ranking) -> bool:

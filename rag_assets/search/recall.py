@@ -29,8 +29,8 @@ from rag_assets.storage.index.model import Candidate, EntryFilter, RankingReques
 from rag_assets.storage.index.terms import parse_query_words
 
 _RUN_SOURCE_TYPES = ("run_summary", "file_change")
-_OVERFETCH = 30
-_FIRST_OVERFETCH = 10
+_EXTRA_CANDIDATES = 30
+_FIRST_EXTRA_CANDIDATES = 10
 _MIN_CANDIDATES_BY_FILE = 200
 """Minimum candidates for tenants whose results are ordered by all the passages of a file."""
 _UNFILTERED_FACTOR = 4
@@ -41,22 +41,22 @@ _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 _MAX_RECALLS = 5
 
 
-def compute_candidate_count(limit: int, factor: int = 1, *, least: int = 0) -> int:
+def compute_candidate_count(limit: int, factor: int = 1, *, minimum: int = 0) -> int:
     """Return how many candidates to rank, in each ranking, for a number of hits.
 
     Args:
         factor: multiple of the first number, up to 1,000 candidates.
-        least: minimum of the first number.
+        minimum: minimum of the first number.
     """
-    count = max(2 * limit + _OVERFETCH, least)
+    count = max(2 * limit + _EXTRA_CANDIDATES, minimum)
     return max(count, min(factor * count, _MAX_CANDIDATES))
 
 
 def _count_candidates(progress: SearchProgress) -> int:
     """Return how many candidates of each ranking a search needs."""
     search = progress.search
-    least = _MIN_CANDIDATES_BY_FILE if search.tenant.reads_facts else 0
-    return compute_candidate_count(search.depth, progress.fetch_factor, least=least)
+    minimum = _MIN_CANDIDATES_BY_FILE if search.tenant.reads_facts else 0
+    return compute_candidate_count(search.depth, progress.fetch_factor, minimum=minimum)
 
 
 def compute_recall_limit(progress: SearchProgress) -> int:
@@ -82,7 +82,7 @@ def compute_first_count(progress: SearchProgress) -> int | None:
         return None
     if search.tenant.reads_facts:  # A step may also start from later candidates.
         return None
-    return search.depth + _FIRST_OVERFETCH
+    return search.depth + _FIRST_EXTRA_CANDIDATES
 
 
 class RecallStep:
@@ -125,7 +125,7 @@ class RecallStep:
                 for entry_filter, (kind, query) in product(filters, _list_queries(progress))
             ]
             wanted = [request for _, request in searches]
-            progress, found = await self._fetch_rankings(progress, wanted)
+            progress, rankings = await self._fetch_rankings(progress, wanted)
         recalled = [
             Ranking(
                 kind,
@@ -135,7 +135,7 @@ class RecallStep:
                 is_foreign=kind == "words" and progress.reading == "foreign",
                 preferred=request.entry_filter is not filters[0],
             )
-            for (kind, request), candidates in zip(searches, found, strict=True)
+            for (kind, request), candidates in zip(searches, rankings, strict=True)
         ]
         return replace(progress, rankings=[*progress.rankings, *recalled])
 
@@ -152,23 +152,23 @@ class RecallStep:
             return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
         except VectorsUnavailable:
             progress = replace(progress, owner=replace(progress.owner, vectors_beside=False))
-            found = await self._searcher.rankings(index_name, progress.owner, wanted)
-            return replace(progress, uses_index_vectors=True), found
+            rankings = await self._searcher.rankings(index_name, progress.owner, wanted)
+            return replace(progress, uses_index_vectors=True), rankings
 
     async def _embed_question(self, progress: SearchProgress) -> SearchProgress:
         search = progress.search
         if not search.needs_vector or progress.vector is not None:
             return progress
-        asked = progress.ref, search.tenant, progress.serving, search.question
+        cache_key = progress.ref, search.tenant, progress.serving, search.question
         with (
             progress.timings.measure("embed"),
             limit_time(progress.patience.embedding_seconds, _build_timeout_error),
         ):
-            progress = replace(progress, reading=await self._vectors.assess_reading(*asked))
+            progress = replace(progress, reading=await self._vectors.assess_reading(*cache_key))
             if progress.reading == "unread" and search.mode != "knn":
                 # Rank by words alone: the vector would hardly depend on the question's meaning.
                 return progress
-            return replace(progress, vector=await self._vectors.embed(*asked))
+            return replace(progress, vector=await self._vectors.embed(*cache_key))
 
 
 async def add_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
@@ -287,7 +287,7 @@ class VerifyStep:
     def _list_outdated(
         self, progress: SearchProgress, verified: VerifiedCandidates
     ) -> frozenset[tuple[str, str, str]]:
-        """Return the documents that a walk found only as outdated entries in the cache."""
+        """Return the documents that a walk found only in outdated versions in the cache."""
         index_name = progress.serving.index_name
         former = self._entry_cache.forget_former(index_name, progress.owner, verified.versions)
         return frozenset(
@@ -353,8 +353,8 @@ def _lacks_candidates(progress: SearchProgress, verified: VerifiedCandidates) ->
     return any(
         recalled.kind == "vector"
         and len(recalled.candidates) >= limit
-        and len(left.candidates) < wanted
-        for recalled, left in zip(progress.rankings, verified.rankings, strict=True)
+        and len(verified_ranking.candidates) < wanted
+        for recalled, verified_ranking in zip(progress.rankings, verified.rankings, strict=True)
     )
 
 

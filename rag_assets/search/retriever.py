@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
 _MAX_TENANTS = 1_024
-_SCANNED_AT_ONCE = 2_000
+_MAX_SCANNED_CHARACTERS = 2_000
 """Maximum characters of a question that is scanned in the event loop; longer questions go to a
 thread."""
 
@@ -54,7 +54,7 @@ class AsyncRetriever:
         steps: the steps of searches, by profile; by default the steps of the installed systems.
         vectors: provides the vectors of questions; by default each question is embedded when it is
             asked.
-        journaled: whether searches are recorded as events.
+        is_journaled: whether searches are recorded as events.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class AsyncRetriever:
         policy: AccessPolicy | None = None,
         steps: StepLists | None = None,
         vectors: QuestionEmbedder | None = None,
-        journaled: bool = True,
+        is_journaled: bool = True,
     ) -> None:
         self.embedders = embedders
         self.policy = policy or FlatScopes()
         self._meter = Meter(catalog)
-        self.journal = SearchJournal(catalog, recorded=journaled)
+        self.journal = SearchJournal(catalog, is_recorded=is_journaled)
         self.masker = get_masker(embedders.settings.local)
         self._services = SearchServices(
             catalog=catalog,
@@ -131,7 +131,7 @@ class AsyncRetriever:
             )
             progress = replace(progress, patience=patience, pages=pages)
             with limit_time(patience.search_seconds, _build_timeout_error):
-                progress = await self._builds.run(progress, named=generation is not None)
+                progress = await self._builds.run(progress, names_build=generation is not None)
                 warnings = await find_unmatched_filters(self._services, progress)
             answer = build_answer(progress)
             answer = replace(answer, warnings=(*answer.warnings, *warnings))
@@ -158,7 +158,7 @@ class AsyncRetriever:
 
     async def mask_question(self, question: str) -> str:
         """Return a question with credentials masked; it may then be stored, logged and sent."""
-        if self.masker.loaded and len(question) <= _SCANNED_AT_ONCE:
+        if self.masker.loaded and len(question) <= _MAX_SCANNED_CHARACTERS:
             return self.masker.text(question)
         return await run_sync(self.masker.text, question)
 
@@ -179,7 +179,7 @@ class AsyncRetriever:
             return not answer.hits
         reader, principals = self._services.reader, self.policy.principals(caller)
         try:
-            tenant = await reader.search_state(ref.id, principals, most=0)
+            tenant = await reader.search_state(ref.id, principals, max_scopes=0)
         except UnknownTenant:
             return False
         if tenant.ref != ref or tenant.state != "ACTIVE":

@@ -154,14 +154,14 @@ class FuseStep:
         if within.blocks:
             scores = fuse_rankings(rankings, {id_: shown.id for id_, shown in within.shown.items()})
         leading = progress.walk.leading if progress.walk is not None else ()
-        found = [by_id[id_] for id_ in dict.fromkeys((*leading, *scores)) if id_ in scores]
+        scored = [by_id[id_] for id_ in dict.fromkeys((*leading, *scores)) if id_ in scores]
         repeats = get_profile(progress.search.tenant.profile).repeats_texts
         order = (
-            [DistinctText(candidate) for candidate in found]
+            [DistinctText(candidate) for candidate in scored]
             if repeats
-            else merge_equal_texts(found)
+            else merge_equal_texts(scored)
         )
-        if _lacks_candidates(progress, order, len(found)):
+        if _lacks_candidates(progress, order, len(scored)):
             return replace(progress, fetch_all=True, repeat=True)
         return replace(
             progress,
@@ -187,16 +187,16 @@ def _collect_best_scores(
     return scores
 
 
-def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], found: int) -> bool:
+def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], count: int) -> bool:
     """Return whether more candidates must be fetched, because they could change the hits.
 
-    They could become hits, or have the text of a hit and be named by it. `found` is the number of
+    They could become hits, or have the text of a hit and be named by it. `count` is the number of
     candidates before equal texts were grouped.
     """
     verified, depth = progress.confirmed, progress.search.depth
     if not any(ranking.is_cut for ranking in verified.rankings):
         return False
-    if len(order) <= depth or len(order) < found:
+    if len(order) <= depth or len(order) < count:
         return True
     # Candidates with equal scores at the limit can only be ordered if all of them were fetched.
     return order[-1].candidate.score == order[depth - 1].candidate.score
@@ -382,8 +382,8 @@ def blend_scores(
 
 def _scale_scores(scores: Mapping[str, float]) -> dict[str, float]:
     """Map the highest score to 1 and the lowest to 0; if all are equal, map all to 0."""
-    least, most = min(scores.values()), max(scores.values())
-    return {id_: (score - least) / ((most - least) or 1.0) for id_, score in scores.items()}
+    lowest, highest = min(scores.values()), max(scores.values())
+    return {id_: (score - lowest) / ((highest - lowest) or 1.0) for id_, score in scores.items()}
 
 
 class RerankStep:
@@ -440,8 +440,8 @@ def compute_hit_scores(
 
 def cap_scores(scores: Sequence[float | None]) -> list[float]:
     """Return scores that never increase; an unknown score becomes the previous score."""
-    least = next((score for score in scores if score is not None), 0.0)
-    return list(accumulate((least if s is None else s for s in (least, *scores)), min))[1:]
+    lowest = next((score for score in scores if score is not None), 0.0)
+    return list(accumulate((lowest if s is None else s for s in (lowest, *scores)), min))[1:]
 
 
 def build_scores(progress: SearchProgress) -> tuple[Scores, ...]:

@@ -34,7 +34,7 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.profiles import get_profile
 
-_SHOWN_PATHS = 50
+_MAX_SHOWN_PATHS = 50
 _WALKED: Mapping[SearchMode, SearchStrategy] = {
     "knn": "walk+knn",
     "text": "walk+text",
@@ -42,7 +42,7 @@ _WALKED: Mapping[SearchMode, SearchStrategy] = {
 }
 _MAX_PROBES: Final = 40
 """Maximum number of values that are looked up for one request; further values are not reported."""
-_LOOKED_AT: Final = 10
+_MAX_CHECKED_ENTRIES: Final = 10
 """Entries that are checked per value: the first may belong to a document that was just revoked or
 replaced."""
 _LISTS: Final = ("documents", "paths", "languages", "tags", "within")
@@ -79,7 +79,7 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
             threshold=progress.search.min_cosine,
             nearest=round(max(cosines), 6) if cosines else None,
             degraded=degraded,
-            paths=progress.walk.paths[:_SHOWN_PATHS] if progress.walk else (),
+            paths=progress.walk.paths[:_MAX_SHOWN_PATHS] if progress.walk else (),
         ),
     )
 
@@ -119,8 +119,10 @@ class Origins:
     def open(cls, tenant: Tenant, settings: Settings) -> Origins:
         """Open those sources of a tenant that this process can read."""
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
-        found = {source.name: _open_source(source, tenant, context) for source in tenant.sources}
-        return cls({name: described for name, described in found.items() if described})
+        opened_sources = {
+            source.name: _open_source(source, tenant, context) for source in tenant.sources
+        }
+        return cls({name: described for name, described in opened_sources.items() if described})
 
     def add_origins(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """Add the origin to each hit from a source that can be read locally."""
@@ -155,13 +157,13 @@ def _open_source(
 def _describe_files(described: DescribeOrigin, uris: Sequence[str]) -> dict[str, Origin]:
     paths = {uri: parse_path(uri) for uri in uris}
     try:
-        found = described(set(paths.values()))
+        origins = described(set(paths.values()))
     except (RagAssetsError, OSError):
         return {}
-    differing = found.differing
+    differing = origins.differing
     return {
         uri: Origin(
-            found.repository, found.commit, None if differing is None else path in differing
+            origins.repository, origins.commit, None if differing is None else path in differing
         )
         for uri, path in paths.items()
     }
@@ -222,15 +224,17 @@ async def find_unmatched_filters(
     if progress.search.request.use is not None:
         return ()
     probes = [*_list_probes(progress)]
-    asked = [probe for probe in probes if probe.criteria][:_MAX_PROBES]
+    asked_probes = [probe for probe in probes if probe.criteria][:_MAX_PROBES]
     try:
-        matched = await _find_matched_fields(services, progress, asked) if asked else ()
+        matched = (
+            await _find_matched_fields(services, progress, asked_probes) if asked_probes else ()
+        )
     except RagAssetsError:
         return ()
     return tuple(
         UnmatchedFilter(probe.place, probe.problem)
         for probe in probes
-        if not probe.criteria or (probe in asked and probe.place not in matched)
+        if not probe.criteria or (probe in asked_probes and probe.place not in matched)
     )
 
 
@@ -244,7 +248,10 @@ async def _find_matched_fields(
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
         progress.owner,
-        [RankingRequest(None, _LOOKED_AT, replace(readable, **probe.criteria)) for probe in probes],
+        [
+            RankingRequest(None, _MAX_CHECKED_ENTRIES, replace(readable, **probe.criteria))
+            for probe in probes
+        ],
     )
     documents = {candidate.document_id for ranking in rankings for candidate in ranking}
     versions = await services.reader.readable(
@@ -310,15 +317,15 @@ def _probe_dates(filters: Filters) -> Iterator[_Probe]:
 
 
 def _probe_metadata(filters: Filters, *, has_hits: bool) -> Iterator[_Probe]:
-    for key, given in filters.metadata.items():
-        values = given if isinstance(given, tuple) else (given,)
+    for key, filter_value in filters.metadata.items():
+        values = filter_value if isinstance(filter_value, tuple) else (filter_value,)
         if not values:
             yield _Probe(f"filters.metadata.{key}", "the list is empty, so nothing matches")
         if has_hits and len(values) == 1:
             continue
         for number, value in enumerate(values):
             if value is not None:
-                place = f"filters.metadata.{key}" + f".{number}" * isinstance(given, tuple)
+                place = f"filters.metadata.{key}" + f".{number}" * isinstance(filter_value, tuple)
                 wanted = Filters(metadata={key: value}).wanted_metadata
                 problem = "no document that the caller may read has this value"
                 yield _Probe(place, problem, {"metadata": wanted})

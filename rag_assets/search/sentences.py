@@ -40,7 +40,7 @@ _RUN = re.compile(r"\d+")
 
 _PHONE = range(7, 16)
 _CARD = range(13, 20)
-_UNMARKED_DIGITS = 9
+_MIN_UNMARKED_DIGITS = 9
 """Minimum digits of a grouped number that is a telephone number without a word or sign saying
 so."""
 _LOOKBACK_CHARACTERS = 48
@@ -71,7 +71,7 @@ _SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
 _TRAILING = ".,;:!?*_/"
 
 # Citation markers.
-_MAX_CITED = 20
+_MAX_CITED_NUMBERS = 20
 """Maximum numbers in one marker. Brackets with more are not a citation but, for example, a range of
 values."""
 _GAP = r"[^\S\r\n]{0,2}"
@@ -185,7 +185,7 @@ def blank_hosts(folded: str) -> str:
     """Replace the IP addresses of a folded text with spaces."""
     for pattern in (_IPV4, _IPV6):
         folded = pattern.sub(
-            lambda found: _replace_with_line_feeds(found) if _is_host(found[0]) else found[0],
+            lambda match: _replace_with_line_feeds(match) if _is_host(match[0]) else match[0],
             folded,
         )
     return folded
@@ -201,9 +201,9 @@ def _is_host(text: str) -> bool:
 
 def _find_hosts(folded: str) -> Iterator[str]:
     for pattern in (_IPV4, _IPV6):
-        for found in pattern.finditer(folded):
+        for match in pattern.finditer(folded):
             try:
-                yield ip_address(found[0]).compressed
+                yield ip_address(match[0]).compressed
             except ValueError:
                 # 999.1.1.1 is not an IP address, and 12:30:45 is a time.
                 continue
@@ -211,11 +211,11 @@ def _find_hosts(folded: str) -> Iterator[str]:
 
 def _iter_phone_and_card_numbers(folded: str) -> Iterator[str]:
     plain = _IPV4.sub(_replace_with_line_feeds, _DATE.sub(_replace_with_line_feeds, folded))
-    for found in _GROUPS.finditer(plain):
-        written = found[0]
+    for match in _GROUPS.finditer(plain):
+        written = match[0]
         digits = _SEPARATORS.sub("", written)
         if _is_card(digits) or (
-            len(digits) in _PHONE and _is_phone(plain, found.start(), written, digits)
+            len(digits) in _PHONE and _is_phone(plain, match.start(), written, digits)
         ):
             yield digits
 
@@ -228,7 +228,7 @@ def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
     # Amounts of money are round, or written in groups of three digits.
     if digits.endswith("000") or re.fullmatch(r"\d{1,3}(?:[ .]\d{3})+", written):
         return False
-    return len(digits) >= _UNMARKED_DIGITS
+    return len(digits) >= _MIN_UNMARKED_DIGITS
 
 
 def _is_card(digits: str) -> bool:
@@ -239,8 +239,8 @@ def _is_card(digits: str) -> bool:
     return sum(n - 9 if n > 9 else n for n in doubled) % 10 == 0  # noqa: PLR2004
 
 
-def _replace_with_line_feeds(found: re.Match[str]) -> str:
-    return "\n" * len(found[0])
+def _replace_with_line_feeds(match: re.Match[str]) -> str:
+    return "\n" * len(match[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,15 +262,15 @@ class Addresses:
     @classmethod
     def parse(cls, text: str) -> Addresses:
         """Return the addresses of a text, in lower case."""
-        seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
+        folded = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
         # Restore addresses that are written so that they do not become links, such as `hxxp` or
         # `[at]`.
-        seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")
+        folded = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", folded)).replace("hxxp", "http")
         links = (
             next(group for group in link.groups() if group is not None)
-            for link in _LINK.finditer(seen)
+            for link in _LINK.finditer(folded)
         )
-        names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(seen))
+        names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(folded))
         bare = (_SCHEME.sub("", link).rstrip(_TRAILING) for link in links)
         return cls(frozenset(bare), frozenset(names), Numbers.parse(text))
 
@@ -294,14 +294,16 @@ def _blank_link(word: re.Match[str]) -> str:
     )
 
 
-def _replace_with_spaces(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+def _replace_with_spaces(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def list_cited_numbers(text: str) -> tuple[int, ...]:
     """Return the numbers that a text cites, in order, without duplicates."""
-    found = (number for marker in _MARKER.finditer(text) for number in _iter_marker_numbers(marker))
-    return tuple(dict.fromkeys(found))
+    numbers = (
+        number for marker in _MARKER.finditer(text) for number in _iter_marker_numbers(marker)
+    )
+    return tuple(dict.fromkeys(numbers))
 
 
 def blank_markers(text: str) -> str:
@@ -318,8 +320,8 @@ def _rewrite_marker(marker: re.Match[str], known: Container[int]) -> str:
     numbers = tuple(_iter_marker_numbers(marker))
     if not numbers:
         return marker[0]
-    kept = dict.fromkeys(str(number) for number in numbers if number in known)
-    return f"{marker['lead']}[{', '.join(kept)}]" if kept else ""
+    known_numbers = dict.fromkeys(str(number) for number in numbers if number in known)
+    return f"{marker['lead']}[{', '.join(known_numbers)}]" if known_numbers else ""
 
 
 def _blank_marker(marker: re.Match[str]) -> str:
@@ -329,7 +331,7 @@ def _blank_marker(marker: re.Match[str]) -> str:
 def _iter_marker_numbers(marker: re.Match[str]) -> Iterator[int]:
     """Yield the numbers of a marker, with ranges expanded; none if the marker is not a citation."""
     ranges = [_parse_range(span) for span in _SEPARATOR.split(marker["spans"])]
-    if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:
+    if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED_NUMBERS:
         for numbers in ranges:
             yield from numbers
 
@@ -379,7 +381,7 @@ def find_list_marker(text: str) -> str:
 
 def _iter_sentence_ends(answer: str, prose: str, line: AnswerPart) -> Iterator[int]:
     lead = _LEAD.match(prose, line.start, line.end)
-    begun = lead.end() if lead else line.start
+    sentence_start = lead.end() if lead else line.start
     start = end = line.start
     has_address = False
     for cut in _find_cuts(prose, line.start, line.end):
@@ -391,7 +393,9 @@ def _iter_sentence_ends(answer: str, prose: str, line: AnswerPart) -> Iterator[i
         in_address = has_address and cut < end and _may_continue(answer, cut)
         # An exclamation mark may be the start of an image.
         in_image = answer.startswith("![", cut - 1) or answer.startswith("![", cut - 2)
-        if cut > begun and not (in_address or in_image or _is_abbreviated(answer, line.start, cut)):
+        if cut > sentence_start and not (
+            in_address or in_image or _is_abbreviated(answer, line.start, cut)
+        ):
             yield cut
 
 
@@ -448,19 +452,19 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
 
 def _attach_markers(answer: str, prose: str) -> Iterator[AnswerPart]:
     """Yield the blocks of an answer; lines with only markers are added to the block above them."""
-    held: AnswerPart | None = None
+    previous: AnswerPart | None = None
     open_ended = False
     for block in _iter_blocks(prose):
         blank = prose[block.start : block.end].isspace()
         marks = blank and not answer[block.start : block.end].isspace()
-        if held and open_ended and marks:
-            held = replace(held, end=block.end)
+        if previous and open_ended and marks:
+            previous = replace(previous, end=block.end)
             continue
-        if held:
-            yield held
-        held, open_ended = block, not blank and block.role != "head"
-    if held:
-        yield held
+        if previous:
+            yield previous
+        previous, open_ended = block, not blank and block.role != "head"
+    if previous:
+        yield previous
 
 
 def _iter_blocks(prose: str) -> Iterator[AnswerPart]:

@@ -24,7 +24,7 @@ from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import (
-    MOST_PLACES,
+    MAX_PLACES,
     Candidate,
     Owner,
     Place,
@@ -42,19 +42,19 @@ _MAX_REMEMBERED = 10_000
 # Known entries.
 _MAX_ENTRIES: Final = 50_000
 """Maximum number of cached entries of all tenants; about 30 MB."""
-_MAX_AT_ONCE: Final = 2_000
+_MAX_ENTRIES_AT_ONCE: Final = 2_000
 """Maximum entries that are read for one search. A document with more entries is not cached."""
-_SECONDS: Final = 60.0
+_CACHE_SECONDS: Final = 60.0
 """Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
 
 # Completeness of builds.
 _COUNT_SECONDS: Final = 30.0
 """Age at which the count of a complete build expires."""
 _RECOUNT_SECONDS: Final = 2.0
-"""The same for a build that lacked entries, or in which a search found only outdated versions."""
+"""Age at which the count of another build expires: entries were missing or outdated."""
 _WAIT_SECONDS: Final = 0.25
 """Maximum time that a search waits for a count that is still running when the search is done."""
-_ATTEMPTS: Final = 3
+_MAX_COUNTS: Final = 3
 """Maximum number of counts of a build whose expected entries change meanwhile."""
 _MAX_BUILDS: Final = 10_000
 
@@ -118,9 +118,9 @@ class EntryCache:
     the index.
     """
 
-    def __init__(self, searcher: EntrySearcher, most: int = _MAX_ENTRIES) -> None:
+    def __init__(self, searcher: EntrySearcher, max_entries: int = _MAX_ENTRIES) -> None:
         self._searcher = searcher
-        self._most = most
+        self._max_entries = max_entries
         self._builds: OrderedDict[_Build, _CachedBuild] = OrderedDict()
 
     async def find_at(
@@ -135,7 +135,7 @@ class EntryCache:
 
         Args:
             state: a value that stays equal as long as no document changes.
-            places: at most MOST_PLACES.
+            places: at most MAX_PLACES.
             prefetch: documents that later lookups may need. They are read together with documents
                 that are not cached, since a request costs more than the entries it returns.
 
@@ -151,25 +151,29 @@ class EntryCache:
                 for document_id in prefetch
                 if document_id not in known.documents and document_id not in wanted
             )
-            unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
+            unknown += islice(fresh, max(0, MAX_PLACES - len(unknown)))
             request = RankingRequest(
-                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MAX_AT_ONCE, symbols=True
+                Places(tuple(map(Place, unknown[:MAX_PLACES]))), _MAX_ENTRIES_AT_ONCE, symbols=True
             )
-            [found] = await self._searcher.rankings(index_name, owner, [request])
-            if len(found) >= _MAX_AT_ONCE:
+            [candidates] = await self._searcher.rankings(index_name, owner, [request])
+            if len(candidates) >= _MAX_ENTRIES_AT_ONCE:
                 # The entries of the last document may be incomplete, and later documents may be
                 # missing.
-                met = dict.fromkeys(candidate.document_id for candidate in found)
-                met.popitem()
+                document_ids = dict.fromkeys(candidate.document_id for candidate in candidates)
+                document_ids.popitem()
                 self._cache_entries(
                     known,
-                    [*met],
-                    [candidate for candidate in found if candidate.document_id in met],
+                    [*document_ids],
+                    [
+                        candidate
+                        for candidate in candidates
+                        if candidate.document_id in document_ids
+                    ],
                 )
                 if any(document_id not in known.documents for document_id in wanted):
                     return None
             else:
-                self._cache_entries(known, unknown, found)
+                self._cache_entries(known, unknown, candidates)
         return _list_entries(places, known)
 
     def forget_former(
@@ -193,35 +197,35 @@ class EntryCache:
     def _get_build(self, build: _Build, state: Hashable) -> _CachedBuild:
         known, now = self._builds.get(build), time.monotonic()
         if known is None or known.state != state or known.until < now:
-            known = self._builds[build] = _CachedBuild(state, now + _SECONDS)
+            known = self._builds[build] = _CachedBuild(state, now + _CACHE_SECONDS)
         self._builds.move_to_end(build)
         return known
 
     def _cache_entries(
-        self, known: _CachedBuild, documents: Sequence[str], found: Sequence[Candidate]
+        self, known: _CachedBuild, documents: Sequence[str], candidates: Sequence[Candidate]
     ) -> None:
         by_document: dict[str, list[Candidate]] = {document: [] for document in documents}
-        for candidate in found:
+        for candidate in candidates:
             by_document[candidate.document_id].append(candidate)
         for document_id, entries in by_document.items():
             known.add(document_id, sorted(entries, key=lambda entry: entry.id))
         while (
             len(self._builds) > 1
-            and sum(build.count for build in self._builds.values()) > self._most
+            and sum(build.count for build in self._builds.values()) > self._max_entries
         ):
             self._builds.popitem(last=False)
-        if known.count > self._most:
+        if known.count > self._max_entries:
             known.drop([document for document in known.documents if document not in by_document])
 
 
 def _list_entries(places: Sequence[Place], known: _CachedBuild) -> list[Candidate]:
     """Return the cached entries at these places, in the order of the places, each once."""
-    found: dict[str, Candidate] = {}
+    entries: dict[str, Candidate] = {}
     for place in places:
         for entry in known.documents.get(place.document_id, ()):
             if place.symbol is None or place.symbol == entry.symbol != "":
-                found.setdefault(entry.id, entry)
-    return [*found.values()]
+                entries.setdefault(entry.id, entry)
+    return [*entries.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +293,7 @@ class BuildCompleteness:
     async def _compare_counts(self, index_name: str, owner: Owner) -> bool | None:
         """Return whether a build lacks entries; None while it is being written to."""
         expected = await self._reader.expected_entries(owner.tenant, owner.generation)
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_COUNTS):
             if expected is None or not expected.is_settled:
                 return None
             entries, recent = await self._searcher.count_entries(
@@ -344,8 +348,8 @@ class SearchServices:
         """Return a service of a system, created once and shared by all steps."""
         if make not in self._system_services:
             self._system_services[make] = make()
-        found: ServiceT = self._system_services[make]
-        return found
+        service: ServiceT = self._system_services[make]
+        return service
 
 
 class TrustedStep:

@@ -46,18 +46,18 @@ _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
 _HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
 _MIN_LETTERS: Final = 4
 """Minimum letters of a content word, in languages without a list of stop words."""
-_MAX_CACHED: Final = 4_096
+_MAX_CACHED_SENTENCES: Final = 4_096
 """Maximum number of parsed passage sentences in the cache, at about 200 bytes per word."""
 _MAX_CACHED_CHARACTERS: Final = 400
 """Maximum characters of a cached sentence, since a fence may be as long as its passage."""
 _NEIGHBOUR_WORDS: Final = 2
-_DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
+_TRAILING_NEGATION_LANGUAGES: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages in which a negation may come after the word that it negates."""
-_ABLE: Final = frozenset({"can", "could", "might"})
+_ABILITY_WORDS: Final = frozenset({"can", "could", "might"})
 """Words for an ability, which a necessity may imply."""
-_ENABLED: Final = frozenset({"abl", "allow", "permit"})
+_ENABLING_STEMS: Final = frozenset({"abl", "allow", "permit"})
 """Stems of verbs that enable somebody to do something."""
-_SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
+_SUBJECT_VERBS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, one from each group. Which verb of a group fits depends on the subject, not on
 the object."""
 Alignment: TypeAlias = tuple[float, Sequence[tuple[int, int, int, int]]]
@@ -69,11 +69,11 @@ _VALUE_BEFORE: Final = rf"(?P<value>{_NUMBER}|(?<![^\W\d_])[^\W\d_]{{1,20}})"
 _SIDES: Final = {
     phrase: name.partition("_")[0] for name, phrases in BOUNDS.items() for phrase in phrases
 }
-_BEFORE: Final = "|".join((*BOUNDS["low"], *BOUNDS["high"]))
-_AFTER: Final = "|".join((*BOUNDS["low_after"], *BOUNDS["high_after"]))
+_BOUNDS_BEFORE: Final = "|".join((*BOUNDS["low"], *BOUNDS["high"]))
+_BOUNDS_AFTER: Final = "|".join((*BOUNDS["low_after"], *BOUNDS["high_after"]))
 _BOUNDED: Final = (
-    re.compile(rf"(?<!\w)(?P<bound>{_BEFORE})\s?(?:[€$£]\s?)?{_VALUE}"),
-    re.compile(rf"{_VALUE_BEFORE}\s?(?:[^\W\d_]{{1,20}}\s?)?(?P<bound>{_AFTER})(?!\w)"),
+    re.compile(rf"(?<!\w)(?P<bound>{_BOUNDS_BEFORE})\s?(?:[€$£]\s?)?{_VALUE}"),
+    re.compile(rf"{_VALUE_BEFORE}\s?(?:[^\W\d_]{{1,20}}\s?)?(?P<bound>{_BOUNDS_AFTER})(?!\w)"),
 )
 
 
@@ -200,13 +200,13 @@ class ParsedStatement:
         This is the content word after a negation; in some languages, the one before it as well.
         """
         negators = get_word_list("negators", self.language)
-        found: list[str] = []
+        words: list[str] = []
         for at, word in enumerate(self.words):
             if word.written in negators:
-                found += [after.stem for after in self.words[at:] if after.has_meaning][:1]
-                if self.language in _DENY_BEHIND:
-                    found += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
-        return frozenset(found)
+                words += [after.stem for after in self.words[at:] if after.has_meaning][:1]
+                if self.language in _TRAILING_NEGATION_LANGUAGES:
+                    words += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
+        return frozenset(words)
 
     def find_polarities(self, stem: str) -> frozenset[bool]:
         """Return whether the clauses that contain a stem are negated: True, False or both."""
@@ -224,14 +224,14 @@ class StatementIndex:
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
         """Return the indexes of the statements that contain each stem."""
-        found = defaultdict[str, list[int]](list)
+        positions = defaultdict[str, list[int]](list)
         for at, statement in enumerate(self.statements):
             for stem in statement.stems:
-                found[stem].append(at)
-        return found
+                positions[stem].append(at)
+        return positions
 
     def find_similar(
-        self, claim: ParsedStatement, least: float
+        self, claim: ParsedStatement, min_share: float
     ) -> Iterator[tuple[ParsedStatement, float]]:
         """Yield the statements with at least a given share of a claim's words, and that share."""
         counts = Counter(at for stem in claim.content for at in self.places.get(stem, ()))
@@ -239,9 +239,9 @@ class StatementIndex:
         # statement is not counted.
         plain = len(claim.content.difference(claim.stems_with_opposites))
         for at, count in sorted(counts.items()):
-            if count / max(count, plain) < least:
+            if count / max(count, plain) < min_share:
                 continue
-            if (share := compute_word_share(claim, self.statements[at])) >= least:
+            if (share := compute_word_share(claim, self.statements[at])) >= min_share:
                 yield self.statements[at], share
 
 
@@ -287,19 +287,19 @@ class ParsedPassage:
     @cached_property
     def by_part(self) -> Mapping[ParsedStatement, int]:
         """Return the index of the first sentence that contains each segment."""
-        found: dict[ParsedStatement, int] = {}
+        indexes: dict[ParsedStatement, int] = {}
         for at, sentence in enumerate(self.sentences):
             for part in sentence.parts:
-                found.setdefault(part, at)
-        return found
+                indexes.setdefault(part, at)
+        return indexes
 
     @cached_property
     def by_statement(self) -> Mapping[ParsedStatement, int]:
         """Return the index of the first sentence that equals or contains each statement."""
-        found = dict(self.by_part)
+        indexes = dict(self.by_part)
         for at, sentence in enumerate(self.sentences):
-            found[sentence] = min(at, found.get(sentence, at))
-        return found
+            indexes[sentence] = min(at, indexes.get(sentence, at))
+        return indexes
 
 
 def compute_word_share(claim: ParsedStatement, statement: ParsedStatement) -> float:
@@ -332,7 +332,7 @@ def _find_opposites(
             if not theirs or claim.stems & others or statement.stems & side:
                 continue
             pair = stem, min(theirs)
-            are_verbs = bool(_SUBJECTS & (side | others))
+            are_verbs = bool(_SUBJECT_VERBS & (side | others))
             if _is_necessary_ability(claim, statement, pair):
                 continue
             if not are_converses or _have_common_neighbour(
@@ -350,12 +350,12 @@ def _is_necessary_ability(
     shown, and it can be shown on a phone.
     """
     mine, theirs = pair
-    if NECESSITY not in pair or not _ABLE.intersection(pair):
+    if NECESSITY not in pair or not _ABILITY_WORDS.intersection(pair):
         return False
     if mine == NECESSITY:
-        return bool(_ENABLED & _list_neighbours(claim, mine)[1])
+        return bool(_ENABLING_STEMS & _list_neighbours(claim, mine)[1])
     return bool(
-        _ENABLED & _list_neighbours(statement, theirs)[1] or claim.content - statement.stems
+        _ENABLING_STEMS & _list_neighbours(statement, theirs)[1] or claim.content - statement.stems
     )
 
 
@@ -407,13 +407,13 @@ def get_opposites_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
         For each group: whether its sides are converses, such as buy and sell; the stem's own side,
             which contains its synonyms; and the stems of all other sides.
     """
-    found: dict[str, list[_Side]] = {}
+    opposites: dict[str, list[_Side]] = {}
     for are_converses, sides in list_opposites(language):
         for side in sides:
             others = frozenset[str]().union(*(other for other in sides if other is not side)) - side
             for stem in side:
-                found.setdefault(stem, []).append((are_converses, side, others))
-    return found
+                opposites.setdefault(stem, []).append((are_converses, side, others))
+    return opposites
 
 
 @lru_cache(maxsize=32)
@@ -428,7 +428,7 @@ def parse_statement(sentence: str, language: str) -> ParsedStatement:
 
 
 # Many claims cite the same passages.
-_parse_cached = lru_cache(maxsize=_MAX_CACHED)(parse_statement)
+_parse_cached = lru_cache(maxsize=_MAX_CACHED_SENTENCES)(parse_statement)
 
 
 def _parse_words(text: str, language: str) -> tuple[Word, ...]:
@@ -484,32 +484,32 @@ def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
     return re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
 
 
-@lru_cache(maxsize=_MAX_CACHED)
+@lru_cache(maxsize=_MAX_CACHED_SENTENCES)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
     """Return the sides ("low", "high") on which a sentence bounds each number.
 
     A negation swaps the sides.
     """
-    folded, found = normalize_characters(text), dict[str, set[str]]()
-    rest = folded
+    folded, bounds = normalize_characters(text), dict[str, set[str]]()
+    remaining_text = folded
     for pattern in _BOUNDED:
         for bound in pattern.finditer(folded):
             values = parse_word_values(bound["value"])
             written = f"{min(values):g}" if values else bound["value"]
             if written[0].isdigit():
-                found.setdefault(written, set()).add(_SIDES[bound["bound"]])
-        rest = pattern.sub(r"\g<value>", rest)
+                bounds.setdefault(written, set()).add(_SIDES[bound["bound"]])
+        remaining_text = pattern.sub(r"\g<value>", remaining_text)
     statement, turned = (
-        ParsedStatement(_parse_words(rest, language), language),
+        ParsedStatement(_parse_words(remaining_text, language), language),
         {"low": "high", "high": "low"},
     )
-    for value, sides in found.items():
+    for value, sides in bounds.items():
         if any(
             True in statement.find_polarities(stem)
             for stem in iter_stems_of_value(statement, value)
         ):
-            found[value] = {turned[side] for side in sides}
-    return found
+            bounds[value] = {turned[side] for side in sides}
+    return bounds
 
 
 def iter_stems_of_value(statement: ParsedStatement, value: str) -> Iterator[str]:

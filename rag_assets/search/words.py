@@ -66,10 +66,12 @@ MONTHS: Final[Mapping[str, int]] = MappingProxyType(
 ORDINAL_ENDS: Final = frozenset("st nd rd th er ère re eme ème e º ª o a x".split())  # noqa: SIM905
 """Endings of a number that do not change its value: 2nd, 3x."""
 
-_TENS = "|".join(word for word, of in NUMBERS.items() if min(of) in range(20, 100, 10))
-_ONES = "|".join(word for word, of in NUMBERS.items() if min(of) in range(1, 20))
-_COMPOUND = re.compile(rf"(?P<tens>{_TENS})(?:[-\s]|\s?(?:y|e|et|and)\s|-et-)?(?P<ones>{_ONES})")
-_GERMAN_COMPOUND = re.compile(rf"(?P<ones>{_ONES})(?:und|en|ën)(?P<tens>{_TENS})")
+_TENS_PATTERN = "|".join(word for word, of in NUMBERS.items() if min(of) in range(20, 100, 10))
+_ONES_PATTERN = "|".join(word for word, of in NUMBERS.items() if min(of) in range(1, 20))
+_COMPOUND = re.compile(
+    rf"(?P<tens>{_TENS_PATTERN})(?:[-\s]|\s?(?:y|e|et|and)\s|-et-)?(?P<ones>{_ONES_PATTERN})"
+)
+_GERMAN_COMPOUND = re.compile(rf"(?P<ones>{_ONES_PATTERN})(?:und|en|ën)(?P<tens>{_TENS_PATTERN})")
 _HAN_DIGITS: Final = dict(zip("零一二三四五六七八九〇两兩", [*range(10), 0, 2, 2], strict=True))
 _HAN_SCALES: Final = {"十": 10, "百": 100, "千": 1_000}
 HAN_NUMBER: Final = re.compile(r"[零〇一二两兩三四五六七八九十百千]{1,12}")

@@ -53,7 +53,7 @@ NO_SETTINGS = ApplicationSettings()
 
 
 def find_wanted_embedder(
-    settings: ApplicationSettings, operators: Mapping[str, Any]
+    settings: ApplicationSettings, operator_config: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the embedder that an application has chosen, as in tenants.yaml.
 
@@ -70,20 +70,22 @@ def find_wanted_embedder(
             "dimensions": dimensions,
         }
     if model is not None:
-        kept = {name: value for name, value in operators.items() if name not in _MODEL_FIELDS}
-        return {**kept, "model": model, "dimensions": dimensions}
-    return {**operators, "dimensions": dimensions} if dimensions is not None else None
+        other_fields = {
+            name: value for name, value in operator_config.items() if name not in _MODEL_FIELDS
+        }
+        return {**other_fields, "model": model, "dimensions": dimensions}
+    return {**operator_config, "dimensions": dimensions} if dimensions is not None else None
 
 
-def is_pending(settings: ApplicationSettings, operators: Mapping[str, Any]) -> bool:
+def is_pending(settings: ApplicationSettings, operator_config: Mapping[str, Any]) -> bool:
     """Return whether the settings ask for a different embedder than the tenant uses now."""
-    return find_wanted_embedder(settings, operators) != settings.embedder
+    return find_wanted_embedder(settings, operator_config) != settings.embedder
 
 
 def find_settled_embedder(
     settings: ApplicationSettings,
     former: Mapping[str, Any],
-    operators: Mapping[str, Any],
+    operator_config: Mapping[str, Any],
     *,
     is_same: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> Mapping[str, Any] | None:
@@ -93,14 +95,16 @@ def find_settled_embedder(
     until the tenant is indexed again. New prices and limits apply immediately. Embedders have
     the form of tenants.yaml. None stands for the embedder that the operator has configured now.
     """
-    wanted = find_wanted_embedder(settings, operators)
+    wanted = find_wanted_embedder(settings, operator_config)
     present = former if settings.embedder is None else settings.embedder
-    return wanted if is_same(present, operators if wanted is None else wanted) else present
+    return wanted if is_same(present, operator_config if wanted is None else wanted) else present
 
 
-def overlay_settings(operators: Mapping[str, Any], settings: ApplicationSettings) -> dict[str, Any]:
+def overlay_settings(
+    operator_config: Mapping[str, Any], settings: ApplicationSettings
+) -> dict[str, Any]:
     """Return a tenant's configuration: the operator's, overridden by its application's settings."""
-    config = dict(operators)
+    config = dict(operator_config)
     if settings.embedder is not None:
         config["embedder"] = dict(settings.embedder)
     own = {

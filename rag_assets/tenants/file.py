@@ -31,7 +31,7 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
-from rag_assets.tenants.projects import list_project_profiles, require_beginning
+from rag_assets.tenants.projects import list_project_profiles, require_initial_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class ParsedFile:
 
     def _read_cache(self) -> dict[str, Any]:
         try:
-            kept = json.loads(self._path.read_bytes())
+            cached = json.loads(self._path.read_bytes())
         except (OSError, ValueError):
             return {}
-        return kept if isinstance(kept, dict) and "values" in kept else {}
+        return cached if isinstance(cached, dict) and "values" in cached else {}
 
 
 _KEYS = ("tenants", "projects")
@@ -128,7 +128,7 @@ class TenantsFile:
         A missing file lists no tenant; see `is_blank`.
         """
         document = self._read_values()
-        require_beginning(_get_project_defaults(document), list_project_profiles())
+        require_initial_config(_get_project_defaults(document), list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
         projects: dict[tuple[str, str | None, str | None], str] = {}
         for number, entry in enumerate(document["tenants"], start=1):
@@ -155,7 +155,7 @@ class TenantsFile:
             tenants[tenant.id] = config
         return tenants
 
-    def beginning_of_projects(self) -> dict[str, Any]:
+    def load_initial_project_config(self) -> dict[str, Any]:
         """Return the initial configuration of projects made over the API, with absolute paths."""
         return self.make_paths_absolute(_get_project_defaults(self._read_values()))
 
@@ -196,8 +196,8 @@ class TenantsFile:
     def _find_entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
         for entry in document["tenants"]:
             if entry.get("id") == tenant_id:
-                found: dict[str, Any] = entry
-                return found
+                tenant_entry: dict[str, Any] = entry
+                return tenant_entry
         raise UnknownTenant(
             f"{self.path.name} lists no tenant {tenant_id!r}",
             hint="`rag-assets tenants list` shows the tenants",
@@ -304,9 +304,9 @@ class TenantsFile:
     def _resolve_paths(self, source: Any, whose: str) -> Any:
         if not isinstance(source, Mapping):
             return source
-        what = f"of source {source.get('name')!r} of {whose}"
+        source_text = f"of source {source.get('name')!r} of {whose}"
         paths = {
-            field: str(resolve_path(path, self.path.parent, f"{field} {what}"))
+            field: str(resolve_path(path, self.path.parent, f"{field} {source_text}"))
             for field, path in get_paths_by_field(source, self._kinds.sources).items()
         }
         return {**source, **paths}

@@ -119,8 +119,8 @@ def choose_source(
         return next(iter(takes.values()))
     if wanted is not None and wanted in takes:
         return takes[wanted]
-    which = "none has the given name" if wanted else "there are several"
+    reason = "none has the given name" if wanted else "there are several"
     raise refusal(
-        f"the sources of tenant {tenant_id!r} that accept {kind}: {which}",
+        f"the sources of tenant {tenant_id!r} that accept {kind}: {reason}",
         hint=f"set `source` to one of: {', '.join(sorted(takes))}",
     )

@@ -88,14 +88,14 @@ def _holds_files(source: object) -> bool:
 
 def _is_same_choice(default: Any, wanted: Any, choice: str) -> bool:
     """Return whether profile and tenant choose the same, so that the profile's defaults apply."""
-    both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
-    return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
+    are_mappings = isinstance(default, Mapping) and isinstance(wanted, Mapping)
+    return not are_mappings or wanted.get(choice, default.get(choice)) == default.get(choice)
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         inner = merged.get(key)
-        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merge(inner, value) if both else value  # type: ignore[arg-type]
+        are_mappings = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(inner, value) if are_mappings else value  # type: ignore[arg-type]
     return merged

@@ -107,7 +107,7 @@ def require_name(what: str, name: str) -> None:
     if not 0 < len(name) <= MAX_NAME or not _is_text(name):
         raise InvalidRequest(
             f"{what} is not a usable id",
-            hint=f"1 to {MAX_NAME} characters, without control characters",
+            hint=f"use 1 to {MAX_NAME} characters, without control characters",
         )
 
 
@@ -116,7 +116,7 @@ def build_project_config(
     tenant_id: str,
     settings: ProjectSettings,
     *,
-    beginning: Mapping[str, Any],
+    initial_config: Mapping[str, Any],
     present: Mapping[str, Any] | None = None,
     reset: bool = False,
 ) -> dict[str, Any]:
@@ -131,27 +131,29 @@ def build_project_config(
         InvalidRequest: the settings conflict with the operator's configuration.
     """
     is_new = present is None or reset
-    config = dict(beginning if is_new else present or {})
+    config = dict(initial_config if is_new else present or {})
     config |= {"id": tenant_id, "profile": project.profile}
     config |= {"organization": project.organization, "project": project.project}
-    given = settings.model_fields_set
+    set_fields = settings.model_fields_set
     if reset and present is not None:
-        _keep_project_values(config, beginning, present)
-    if "name" in given:
+        _keep_project_values(config, initial_config, present)
+    if "name" in set_fields:
         _set_field(config, "name", settings.name)
-    if "chat_model" in given:
-        _set_field(config, "chat_model", _build_chat_model(config, beginning, settings.chat_model))
-    if "provider" in given:
+    if "chat_model" in set_fields:
+        _set_field(
+            config, "chat_model", _build_chat_model(config, initial_config, settings.chat_model)
+        )
+    if "provider" in set_fields:
         _set_field(config, "embedder", _find_embedder(config, settings.provider))
     for name in ("min_score", "threshold_from"):
-        if name in given:
-            value, of_all = getattr(settings, name), beginning.get("retrieval") or {}
+        if name in set_fields:
+            value, of_all = getattr(settings, name), initial_config.get("retrieval") or {}
             retrieval = dict(config.get("retrieval") or {})
             _set_field(retrieval, name, of_all.get(name) if value is None else value)
             _set_field(config, "retrieval", retrieval or None)
-    if "caps" in given:
+    if "caps" in set_fields:
         caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
-        _set_field(config, "caps", beginning.get("caps") if caps is None else caps)
+        _set_field(config, "caps", initial_config.get("caps") if caps is None else caps)
     try:
         Tenant.from_config(config)
     except ConfigurationError as error:
@@ -162,21 +164,23 @@ def build_project_config(
     return config
 
 
-def require_beginning(beginning: Mapping[str, Any], profiles: Iterable[str]) -> None:
+def require_initial_config(initial_config: Mapping[str, Any], profiles: Iterable[str]) -> None:
     """Require that a configuration can be the initial one of projects of these profiles."""
-    own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
+    own = sorted(
+        {"id", "name", "profile", "organization", "project", "enabled"} & set(initial_config)
+    )
     if own:
         raise ConfigurationError(
             f"projects: {own[0]} must differ between projects", hint="remove it from `projects`"
         )
     for profile in profiles:
-        Tenant.from_config(build_example_config(beginning, profile))
+        Tenant.from_config(build_example_config(initial_config, profile))
 
 
-def build_example_config(beginning: Mapping[str, Any], profile: str) -> dict[str, Any]:
+def build_example_config(initial_config: Mapping[str, Any], profile: str) -> dict[str, Any]:
     """Return the configuration of an example project of a profile."""
     project = {"profile": profile, "organization": "any", "project": "any"}
-    return {**beginning, "id": "projects", **project}
+    return {**initial_config, "id": "projects", **project}
 
 
 def list_project_profiles() -> list[str]:
@@ -199,7 +203,7 @@ def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
 
 
 def _keep_project_values(
-    config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]
+    config: dict[str, Any], initial_config: Mapping[str, Any], present: Mapping[str, Any]
 ) -> None:
     """Copy the caps and the chat model's name, but no gateway, from `present` to `config`."""
     if present.get("caps"):
@@ -207,20 +211,22 @@ def _keep_project_values(
     chat = present.get("chat_model")
     if chat:
         name = chat["model"] if isinstance(chat, Mapping) else chat
-        config["chat_model"] = _build_chat_model(config, beginning, name)
+        config["chat_model"] = _build_chat_model(config, initial_config, name)
 
 
 def _build_chat_model(
-    config: Mapping[str, Any], beginning: Mapping[str, Any], name: str | None
+    config: Mapping[str, Any], initial_config: Mapping[str, Any], name: str | None
 ) -> Any:
     present = config.get("chat_model")
     if name is None:
-        return beginning.get("chat_model")
+        return initial_config.get("chat_model")
     if not isinstance(present, Mapping):
         return name
     # A gateway applies to any model; a context window belongs to one model.
-    kept = {k: v for k, v in present.items() if k != "context_window" or present["model"] == name}
-    return {**kept, "model": name}
+    present_fields = {
+        k: v for k, v in present.items() if k != "context_window" or present["model"] == name
+    }
+    return {**present_fields, "model": name}
 
 
 def _find_embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:

@@ -114,8 +114,10 @@ def split_conflicts(
                 "remove one of the two entries",
             )
         elif record is not None and record.origin != key:
-            made = "was created over the API" if record.origin == "api" else "was in tenants.yaml"
-            other = f"a tenant with the same id {made}"
+            origin_text = (
+                "was created over the API" if record.origin == "api" else "was in tenants.yaml"
+            )
+            other = f"a tenant with the same id {origin_text}"
             hint = f"rename the tenant in {key}, or run `rag-assets tenants remove {id_} --yes`"
         else:
             usable[id_] = config

@@ -99,9 +99,13 @@ def test_stale_scopes_in_the_index_open_nothing(
     true = SearchStateReader.search_state
 
     async def everything(
-        self: SearchStateReader, tenant_id: str, principals: list[str], *, most: int | None = None
+        self: SearchStateReader,
+        tenant_id: str,
+        principals: list[str],
+        *,
+        max_scopes: int | None = None,
     ) -> SearchState:
-        state = await true(self, tenant_id, principals, most=most)
+        state = await true(self, tenant_id, principals, max_scopes=max_scopes)
         return replace(state, scopes=frozenset(SCOPES))
 
     # Remove the filter inside the search: the verification of each hit remains.

@@ -18,7 +18,7 @@ from itertools import islice, pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 # A longer cluster is decoration (or an attack), and may be split.
-LONGEST_CLUSTER = 64
+MAX_CLUSTER_LENGTH = 64
 
 _ZWJ = "\u200d"
 _VIRAMA = 9  # canonical combining class of the sign that joins two consonants
@@ -42,8 +42,8 @@ def is_boundary(text: str, pos: int) -> bool:
 
 
 def find_boundary_before(text: str, pos: int, floor: int) -> int | None:
-    """Return the last boundary among the LONGEST_CLUSTER positions up to `pos`, or None."""
-    lowest = max(floor + 1, pos - LONGEST_CLUSTER)
+    """Return the last boundary among the MAX_CLUSTER_LENGTH positions up to `pos`, or None."""
+    lowest = max(floor + 1, pos - MAX_CLUSTER_LENGTH)
     return next((at for at in range(pos, lowest - 1, -1) if is_boundary(text, at)), None)
 
 
@@ -59,7 +59,9 @@ def _is_flag_half(char: str) -> bool:
 
 def _count_flag_halves(text: str, pos: int) -> int:
     halves = 0
-    while halves < LONGEST_CLUSTER and pos - halves > 0 and _is_flag_half(text[pos - halves - 1]):
+    while (
+        halves < MAX_CLUSTER_LENGTH and pos - halves > 0 and _is_flag_half(text[pos - halves - 1])
+    ):
         halves += 1
     return halves
 
@@ -114,7 +116,7 @@ _SENTENCES = re.compile(
 )
 # A line end within a paragraph. The repetition is bounded, so that blanks are scanned once.
 _SOFT_LINE_END = re.compile(r"\r?\n(?![ \t\r]{0,64}\n)")
-_LONGEST_GAP = 64
+_MAX_GAP_CHARACTERS = 64
 _LINES = re.compile(r"\n([ \t\r]*\n)*")
 # Scripts without spaces; in these, a unit is a few characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003fffd"
@@ -161,7 +163,7 @@ def find_unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tupl
 
 
 def _is_after_blank_line(text: str, at: int) -> bool:
-    before = text[max(0, at - _LONGEST_GAP) : at]
+    before = text[max(0, at - _MAX_GAP_CHARACTERS) : at]
     return before.count("\n", len(before.rstrip())) > 1
 
 
@@ -231,7 +233,7 @@ _CLOSING: Final = re.compile(
 )
 """The start of a line that continues or closes the lines above it."""
 _OPEN_ENDS: Final = ("\\", "=", "|", "&", "+")
-_BELONGS_BELOW: Final = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|@|\[\w|;;|\"\"\")")
+_COMMENT_START: Final = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|@|\[\w|;;|\"\"\")")
 """The start of a comment or an annotation, which belongs to the line below it."""
 _TAB: Final = 4
 _HEADER_LINES: Final = 6
@@ -290,7 +292,7 @@ def find_table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank
     """
     rows = [*split_rows(text, start, end)]
     first_row = find_header_end(text, start, end)
-    least = min((row.indent for row in rows[1:] if row.indent >= 0), default=0)
+    min_indent = min((row.indent for row in rows[1:] if row.indent >= 0), default=0)
     body = [text[row.start : row.end] for row in rows if row.start >= first_row]
     is_drawn = sum(map(is_rule, body)) > 1
     for above, row in pairwise(rows):
@@ -299,7 +301,7 @@ def find_table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank
         elif is_drawn:
             rank = Rank.ITEM if is_rule(text[above.start : above.end]) else Rank.SENTENCE
         else:
-            rank = Rank.ITEM if row.indent == least else Rank.SENTENCE
+            rank = Rank.ITEM if row.indent == min_indent else Rank.SENTENCE
         yield row.start, rank
 
 
@@ -318,7 +320,9 @@ def find_list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]
     """
     rows = [*split_rows(text, start, end)]
     are_items = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
-    least = min((row.indent for row, item in zip(rows, are_items, strict=True) if item), default=-1)
+    min_indent = min(
+        (row.indent for row, item in zip(rows, are_items, strict=True) if item), default=-1
+    )
     # In a long run of blanks, searching with the pattern would take quadratic time.
     fence, has_fences = "", any(text.find(sign, start, end) >= 0 for sign in ("```", "~~~"))
     for at, row in enumerate(rows):
@@ -327,7 +331,7 @@ def find_list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]
         if fence:
             rank = Rank.WORD
         elif are_items[at]:
-            rank = Rank.ITEM if row.indent <= least else Rank.PARAGRAPH
+            rank = Rank.ITEM if row.indent <= min_indent else Rank.PARAGRAPH
         elif at and rows[at - 1].indent < 0:
             rank = Rank.PARAGRAPH
         elif opening:
@@ -364,4 +368,4 @@ def find_code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float
 
 def _is_continued(above: str) -> bool:
     line = above.rstrip()
-    return line.endswith(_OPEN_ENDS) or _BELONGS_BELOW.match(line) is not None
+    return line.endswith(_OPEN_ENDS) or _COMMENT_START.match(line) is not None

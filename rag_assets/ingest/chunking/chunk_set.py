@@ -25,7 +25,7 @@ from rag_assets.privacy.described import is_described
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
-_WITH_ADJACENT_SECRET = frozenset(("described-akia", "described-rsa"))
+_RULES_WITH_ADJACENT_SECRET = frozenset(("described-akia", "described-rsa"))
 """Patterns that match only an id or a first line. The secret next to the match may be unmasked."""
 _LEFT_SHARE = 2
 _MAX_EVIDENCE_CHARACTERS = 200
@@ -86,7 +86,7 @@ def compute_chunk_set_key(parsed_digest: str, media_type: str, parameters: Chunk
 
 
 def chunk_document(
-    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, confined: bool = True
+    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, is_confined: bool = True
 ) -> ChunkSet:
     """Cut one document, and drop the chunks that must not be returned, even if masked.
 
@@ -96,7 +96,7 @@ def chunk_document(
     id or an RSA key.
     """
     language = detect_language(parsed)
-    cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
+    cut = parameters.kind.cut(parameters.request(parsed, language), is_confined=is_confined)
     text_chunks = list(build_chunks(parsed, cut.passages))
     chunks = [
         *text_chunks,
@@ -135,7 +135,9 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
     may lie next to the span.
     """
     for mask in masks:
-        if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_ADJACENT_SECRET):
+        if is_described(mask.rule) and not (
+            in_program and mask.rule not in _RULES_WITH_ADJACENT_SECRET
+        ):
             return True
     masked = sum(min(mask.end, chunk.end) - max(mask.start, chunk.start) for mask in masks)
     if masked * _LEFT_SHARE < chunk.end - chunk.start:

@@ -26,12 +26,12 @@ from rag_assets.ingest.parsing.model import MaskedSpan
 
 _COLONS: Final = (":", "：", "︰", "፡", "։")
 _MARKS: Final = " \t\r\n*_`"
-_LONGEST_LEAD: Final = 300
-_LONGEST_LINE: Final = 120
+_MAX_LEAD_CHARACTERS: Final = 300
+_MAX_LINE_CHARACTERS: Final = 120
 _MAX_LINES: Final = 4
-_ROOM_SHARE: Final = 4
+_ROOM_DIVISOR: Final = 4
 """A context takes at most the limit of a passage divided by this number."""
-_WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
+_KINDS_WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
 _CELL_ENDS: Final = re.compile(r"[|\t;,]")
 
 
@@ -58,9 +58,9 @@ class ContextBuilder:
             room: size that is still available in the passage; text that does not fit is left
                 out.
         """
-        if self._regions[region].kind not in _WITH_CONTEXT:
+        if self._regions[region].kind not in _KINDS_WITH_CONTEXT:
             return "", 0
-        room = min(room, limit // _ROOM_SHARE)
+        room = min(room, limit // _ROOM_DIVISOR)
         lead, header = self._get_introduction_and_header(region)
         parts = []
         if start > self._regions[region].start:
@@ -88,14 +88,14 @@ class ContextBuilder:
         if block.kind == "row":
             return ""
         paragraph = self._text[above.start : above.end].rstrip()
-        is_short = len(paragraph) <= _LONGEST_LEAD and "\n" not in paragraph
+        is_short = len(paragraph) <= _MAX_LEAD_CHARACTERS and "\n" not in paragraph
         is_caption = block.kind == "table" and is_short
         if not (is_caption or paragraph.rstrip(_MARKS).endswith(_COLONS)):
             return ""
         end = above.start + len(paragraph)
         starts = [at for at, _ in find_sentence_cuts(self._text, above.start, end)]
         start = above.start if is_caption or not starts else starts[-1]
-        return self._format_on_one_line(start, end, _LONGEST_LEAD)
+        return self._format_on_one_line(start, end, _MAX_LEAD_CHARACTERS)
 
     def _find_header_line(self, region: Region) -> str:
         """Return the row of column names of a table, or the line that opens a code block."""
@@ -106,7 +106,7 @@ class ContextBuilder:
             line = self._text[first.start : first.end].strip()
             is_opening = line.startswith(("```", "~~~", "..")) and any(map(str.isalpha, line))
             return (
-                self._format_on_one_line(first.start, first.end, _LONGEST_LINE)
+                self._format_on_one_line(first.start, first.end, _MAX_LINE_CHARACTERS)
                 if is_opening
                 else ""
             )
@@ -139,12 +139,12 @@ class ContextBuilder:
         if has_header and rows and rows[0].start == block.start:
             rows = rows[1:]
         for row in rows[:_MAX_LINES]:
-            yield self._format_on_one_line(row.start, row.end, _LONGEST_LINE)
+            yield self._format_on_one_line(row.start, row.end, _MAX_LINE_CHARACTERS)
 
     def _iter_first_cell(self, block: Region, start: int) -> Iterator[str]:
         """Yield the first cell of the row at a position, unless the row starts there."""
         row = max(block.start, self._text.rfind("\n", block.start, start) + 1)
-        before = self._text[row : min(start, row + _LONGEST_LINE)]
+        before = self._text[row : min(start, row + _MAX_LINE_CHARACTERS)]
         content = before.lstrip(" \t|")
         if content:
             first = row + len(before) - len(content)

@@ -103,9 +103,9 @@ class ChunkerKind:
     most: int | None = None
     chunk_types: tuple[str, ...] = ()
 
-    def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
-        """Cut a document with `read`, or with `split` if the process has no limits (`confined`)."""
-        if self.read is not None and confined:
+    def cut(self, request: ChunkRequest, *, is_confined: bool = True) -> CutText:
+        """Cut a document with `read` if the process `is_confined`, and with `split` otherwise."""
+        if self.read is not None and is_confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
         block_passages = () if self.blocks is None else tuple(self.blocks(request))
@@ -153,12 +153,12 @@ class ChunkParameters:
                 f"chunker {kind.name}: max_{kind.unit} is {self.limit}, which is out of range",
                 hint=f"choose a value from {kind.smallest} to {kind.largest} {kind.unit}",
             )
-        most = self.limit // 2 if kind.overlaps else 0
-        if not 0 <= self.overlap <= most:
+        max_overlap = self.limit // 2 if kind.overlaps else 0
+        if not 0 <= self.overlap <= max_overlap:
             raise ConfigurationError(
                 f"chunker {kind.name}: overlap is {self.overlap} with max_{kind.unit} {self.limit},"
                 " which is out of range",
-                hint=f"set the overlap to between 0 and {most} {kind.unit}",
+                hint=f"set the overlap to between 0 and {max_overlap} {kind.unit}",
             )
         if self.levels is not None and not 1 <= self.levels <= MAX_LEVELS:
             raise ConfigurationError(

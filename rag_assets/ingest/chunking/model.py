@@ -158,13 +158,13 @@ class Chunk:
         )
 
 
-_NOT_FLAT = ("location", "facts", "definition", "blocks", "of_block", "context")
-_FLAT = tuple(each.name for each in fields(Chunk) if each.name not in _NOT_FLAT)
+_NESTED_FIELDS = ("location", "facts", "definition", "blocks", "of_block", "context")
+_FLAT_FIELDS = tuple(each.name for each in fields(Chunk) if each.name not in _NESTED_FIELDS)
 
 
 def build_chunk_record(chunk: Chunk) -> dict[str, Any]:
     """Return a chunk as a flat row; empty facts, definition, blocks and context are omitted."""
-    values = {name: getattr(chunk, name) for name in _FLAT}
+    values = {name: getattr(chunk, name) for name in _FLAT_FIELDS}
     values["heading_path"] = list(chunk.heading_path)
     values |= get_location_fields(chunk.location)
     if chunk.facts:
@@ -181,7 +181,7 @@ def build_chunk_record(chunk: Chunk) -> dict[str, Any]:
 
 def parse_chunk(record: Mapping[str, Any]) -> Chunk:
     """Rebuild a chunk from its row; the inverse of build_chunk_record."""
-    values: dict[str, Any] = {name: record[name] for name in _FLAT}
+    values: dict[str, Any] = {name: record[name] for name in _FLAT_FIELDS}
     values["heading_path"] = tuple(record["heading_path"])
     facts, definition = record.get("facts") or NO_FACTS, record.get("definition")
     return Chunk(

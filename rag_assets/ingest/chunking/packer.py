@@ -119,7 +119,7 @@ def _find_common_start(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(column[0] for column in columns)
 
 
-_NEIGHBOURS = 3  # maximum error of a sum of word sizes, in words
+_MAX_ERROR_WORDS = 3  # maximum error of a sum of word sizes, in words
 
 
 def find_overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
@@ -180,9 +180,9 @@ def _find_longest_run(
     counts = measure.count([*words, *(text[max(0, start - 1) : high] for start in starts[-1:])])
     # Negated, so that the sums from each start to the end increase with the start.
     sums = [-total for total in accumulate(reversed(counts))][::-1]
-    guess = max(0, bisect_left(sums, -limit) - _NEIGHBOURS)
-    for at in range(guess, len(starts), 2 * _NEIGHBOURS):
-        near = starts[at : at + 2 * _NEIGHBOURS]
+    guess = max(0, bisect_left(sums, -limit) - _MAX_ERROR_WORDS)
+    for at in range(guess, len(starts), 2 * _MAX_ERROR_WORDS):
+        near = starts[at : at + 2 * _MAX_ERROR_WORDS]
         exact = zip(near, measure.count([text[start:high] for start in near]), strict=True)
         fitting = next((candidate for candidate in exact if candidate[1] <= limit), None)
         if fitting:
@@ -190,10 +190,10 @@ def _find_longest_run(
     return high, 0
 
 
-_KEPT_WHOLE: Final = (Rank.BLOCK, Rank.ITEM)
+_UNCUT_RANKS: Final = (Rank.BLOCK, Rank.ITEM)
 """Ranks of the boundaries of blocks and items. Text between such boundaries is not cut if it fits
 into a passage."""
-_LONGEST_INDENT: Final = 200
+_MAX_INDENT_CHARACTERS: Final = 200
 
 # (regions, their units) → ranges of units, from low to high (exclusive), whose borders no passage
 # crosses.
@@ -331,7 +331,7 @@ class _Packer:
 
         Return 0 if nothing that fits into a passage starts there.
         """
-        for level in _KEPT_WHOLE:
+        for level in _UNCUT_RANKS:
             if self._units.ranks[low] >= level:
                 after = self._units.find_next_edge(low, level, high)
                 if self._units.estimate_size(low, after) <= self._limits.size:
@@ -387,7 +387,7 @@ class _Packer:
         fits = max(bisect_right(totals, totals[low] + budget, low, high + 1) - 1, low + 1)
         if fits >= high:
             return high
-        for level in _KEPT_WHOLE:
+        for level in _UNCUT_RANKS:
             stop = self._units.find_edge_before(fits, level)
             if stop <= low:
                 continue
@@ -446,8 +446,8 @@ class _Packer:
 
     def _is_within_line(self, at: int) -> bool:
         """Return whether text precedes a position on its line."""
-        line = self._text.rfind("\n", max(0, at - _LONGEST_INDENT), at) + 1
-        return bool(self._text[max(line, at - _LONGEST_INDENT) : at].strip())
+        line = self._text.rfind("\n", max(0, at - _MAX_INDENT_CHARACTERS), at) + 1
+        return bool(self._text[max(line, at - _MAX_INDENT_CHARACTERS) : at].strip())
 
     def _find_sentence_start(self, low: int, high: int) -> int:
         """Return the start of the first sentence in text[low:high]; low if none starts there."""

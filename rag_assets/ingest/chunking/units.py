@@ -112,7 +112,7 @@ class CutRules:
 
 
 _CUTS: Final[Mapping[BlockKind, Cuts]] = {"table": find_table_cuts, "list": find_list_cuts}
-_WITH_CELLS: Final = frozenset({"table", "row"})
+_KINDS_WITH_CELLS: Final = frozenset({"table", "row"})
 
 
 class _UnitSpan(NamedTuple):
@@ -174,7 +174,7 @@ def find_units(
     sizes = grammar.measure.count([text[piece.start : piece.end] for piece in pieces])
     characters = build_grapheme_cuts(max(1, grammar.longest // 4))
     finer: list[Callable[[BlockKind], Cuts]] = [
-        lambda kind: find_cell_cuts if kind in _WITH_CELLS else grammar.prose,
+        lambda kind: find_cell_cuts if kind in _KINDS_WITH_CELLS else grammar.prose,
         lambda _: grammar.prose,
         lambda _: find_word_group_cuts,
         lambda _: characters,
@@ -191,7 +191,7 @@ def find_units(
             for piece, cut in zip(pieces, long, strict=True)
         ]
         sizes = _list_sizes(text, parts, sizes, long, grammar.measure)
-        pieces = [part for each in parts for part in each]
+        pieces = [part for region_parts in parts for part in region_parts]
     return _build_units(pieces, sizes, len(regions), masked)
 
 
@@ -201,10 +201,10 @@ def _cut_region(
     region, before = regions[index], regions[index - 1] if index else None
     below_heading = before is not None and before.kind == "heading" and before.end == region.start
     rank = Rank.HEADING if below_heading else Rank.BLOCK
-    whole = _UnitSpan(region.start, region.end, rank, index)
+    region_span = _UnitSpan(region.start, region.end, rank, index)
     if region.kind == "heading":
-        return iter((whole,))
-    return _cut(text, whole, grammar.get_cuts(region.kind))
+        return iter((region_span,))
+    return _cut(text, region_span, grammar.get_cuts(region.kind))
 
 
 def _cut(text: str, piece: _UnitSpan, cuts: Cuts) -> Iterator[_UnitSpan]:

@@ -80,7 +80,7 @@ def add_cell(cells: list[str], text: str, columns: int, width: int) -> None:
 
 
 _POWER = re.compile(r"[+\-\u2212\u2013]?[0-9]{1,6}\s*")
-_LAST_CHARACTERS = 8
+_CHECKED_LAST_CHARACTERS = 8
 
 
 def get_power_mark(before: Sequence[str], raised: str) -> str:
@@ -91,7 +91,7 @@ def get_power_mark(before: Sequence[str], raised: str) -> str:
     """
     if not _POWER.fullmatch(raised):
         return ""
-    last = "".join(before[-_LAST_CHARACTERS:])[-1:]
+    last = "".join(before[-_CHECKED_LAST_CHARACTERS:])[-1:]
     return "^" if last.isdecimal() else ""
 
 
@@ -123,7 +123,7 @@ def is_name(cell: str) -> bool:
     return cell[0].isalpha() or 2 * letters > len(cell) or _YEAR.fullmatch(cell) is not None
 
 
-DEEPEST_LEVEL = 6
+MAX_HEADING_LEVEL = 6
 _BLANK_LINE = "\n\n"
 # Control characters, invisible marks, and the characters that pdfium puts for hyphens at line ends.
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\u2060\ufeff\ufffe\uffff]")
@@ -161,7 +161,7 @@ def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece
 def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
     """Return a text of these pieces, and its blocks.
 
-    Blank lines separate the blocks; between two rows, it is a line end.
+    Blank lines separate the blocks; but two adjacent rows are separated by a line end.
     """
     texts: list[str] = []
     blocks: list[Block] = []

@@ -131,7 +131,7 @@ def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan
         if start is None:
             number += 1
             start = line.start
-        if _ends_inside_quotation(line.text, delimiter, inside=inside):
+        if _ends_inside_quotation(line.text, delimiter, is_inside=inside):
             continue
         if inside or not line.is_blank:
             records.append(_RecordSpan(number, start, line.end))
@@ -139,17 +139,17 @@ def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan
     return records if start is None else None
 
 
-def _ends_inside_quotation(line: str, delimiter: str, *, inside: bool) -> bool:
+def _ends_inside_quotation(line: str, delimiter: str, *, is_inside: bool) -> bool:
     """Return whether a line ends inside a quotation, which only the start of a field can open."""
     if _QUOTE not in line:
-        return inside
+        return is_inside
     for field in line.split(delimiter):
-        if not inside and not field.startswith(_QUOTE):
+        if not is_inside and not field.startswith(_QUOTE):
             continue
         # Marks within a field come in pairs, so an odd number changes the state.
         if field.count(_QUOTE) % 2:
-            inside = not inside
-    return inside
+            is_inside = not is_inside
+    return is_inside
 
 
 def _detect_delimiter(sample: str, preferred: str = "") -> str:

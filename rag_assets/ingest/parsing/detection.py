@@ -124,7 +124,7 @@ def detect_unsupported_format(data: bytes, *, is_text: bool) -> str | None:
 
 
 def find_hint(meaning: str) -> str | None:
-    """Return what a person can do about a format that no parser reads; None if unknown."""
+    """Return the remedy for a document in a format that no parser reads; None if unknown."""
     for word, hint in (
         ("picture", _PICTURE_HINT),
         ("archive", ARCHIVE_HINT),
@@ -273,7 +273,7 @@ def _count_occurrences(file: BinaryIO, mark: bytes) -> int:
     return count
 
 
-_TEXT_BEGINNING = 64 * 1024
+_TEXT_HEAD_BYTES = 64 * 1024
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)[\s>]", re.IGNORECASE)
 _MARKUP_BEFORE = ((b"<!--", b"-->"), (b"<?", b"?>"))
 _MAX_MARKUP_BEFORE = 20
@@ -314,7 +314,7 @@ def looks_like_mail(data: bytes) -> bool:
 def guess_text_type(data: bytes) -> str:
     """Return the type Markdown if one of the first lines has typical Markdown, else plain text."""
     encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"
-    text = data[:_TEXT_BEGINNING].decode(encoding, "replace")
+    text = data[:_TEXT_HEAD_BYTES].decode(encoding, "replace")
     for number, line in zip(range(_MARKDOWN_LINES), split_lines(text), strict=False):
         if (
             (number == 0 and line.text.rstrip() == _FRONT_MATTER)
@@ -329,16 +329,16 @@ def guess_text_type(data: bytes) -> str:
 
 def _reduce_to_ascii(data: bytes) -> bytes:
     """Return the start of a document with each ASCII character as one byte, even from UTF-16."""
-    beginning = data[:_TEXT_BEGINNING].removeprefix(UTF8_MARK)
-    if beginning.startswith(UTF16_MARKS):
-        return beginning[2:].replace(b"\0", b"")
-    return beginning
+    head = data[:_TEXT_HEAD_BYTES].removeprefix(UTF8_MARK)
+    if head.startswith(UTF16_MARKS):
+        return head[2:].replace(b"\0", b"")
+    return head
 
 
 PDF_MARK = b"%PDF-"
-_BEGINNING = 1 << 20
-_PDF_MARK_WITHIN = 1024
-_KNOWN = frozenset({*SUFFIXES.values(), *SOURCE_CODE})
+_HEAD_BYTES = 1 << 20
+_PDF_MARK_REACH_BYTES = 1024
+_KNOWN_TYPES = frozenset({*SUFFIXES.values(), *SOURCE_CODE})
 
 
 def detect(data: bytes, media_type: str | None = None) -> str:
@@ -359,7 +359,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if not any(piece.strip() for piece in iter_file_pieces(file)):
         raise DocumentEmpty("the document is empty")
     file.seek(0)
-    data = file.read(_BEGINNING)
+    data = file.read(_HEAD_BYTES)
     if declared_type := _find_type_of_record_or_picture(data, media_type):
         return declared_type
     declared = _normalize_declared_type(media_type)
@@ -371,7 +371,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if data.startswith(OLE2_MARK):
         return detect_ole2_type(file, declared)
     is_text = data.startswith(UTF16_MARKS) or _is_utf8(file)
-    if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
+    if PDF_MARK in data[:_PDF_MARK_REACH_BYTES] and (declared == PDF or not is_text):
         return PDF
     if meaning := detect_unsupported_format(data, is_text=is_text):
         raise DocumentUnsupported(f"unsupported format: {meaning}", hint=find_hint(meaning))
@@ -392,7 +392,7 @@ def _find_type_of_record_or_picture(data: bytes, media_type: str | None) -> str 
 def _normalize_declared_type(media_type: str | None) -> str | None:
     """Return the declared type in lower case, without parameters; None if it is unknown."""
     bare = (media_type or "").partition(";")[0].strip().lower()
-    return bare if bare in _KNOWN else None
+    return bare if bare in _KNOWN_TYPES else None
 
 
 def _choose_text_type(data: bytes, declared: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.extras import require_extra
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Piece,
     assemble,
     clean,
@@ -50,7 +50,7 @@ def _convert_item(item: Any, document: DoclingDocument) -> Iterator[Piece]:
         case "title":
             yield Piece("heading", clean(item.text), 1, page)
         case "section_header":
-            yield Piece("heading", clean(item.text), min(item.level + 1, DEEPEST_LEVEL), page)
+            yield Piece("heading", clean(item.text), min(item.level + 1, MAX_HEADING_LEVEL), page)
         case "code":
             yield Piece("code", clean(item.text), page=page)
         case _ if text := clean(getattr(item, "text", "")):
@@ -123,7 +123,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         document = _convert_pdf(file, options)
         pieces = list(limit_pieces(iter_pieces(document), limits))
         if not pieces:
-            raise build_no_text_error(len(file), ocr=options.ocr)
+            raise build_no_text_error(len(file), uses_ocr=options.ocr)
         text, blocks = assemble(pieces)
         property_title = clean_property_title(file.title)
         title = property_title or find_first_title(blocks)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Piece,
     add_cell,
     assemble,
@@ -41,7 +41,7 @@ _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 TEXT_BOX = f"{W}txbxContent"
-LEFT_OUT = frozenset(
+OMITTED_TAGS = frozenset(
     {f"{W}{name}" for name in ("del", "moveFrom", "delText", "instrText", "pPr", "rPr", "rt")}
     | {f"{_MC}Fallback"}
 )
@@ -104,7 +104,7 @@ def _collect(node: _Element, inline: Inline) -> None:
         tag = child.tag
         if tag in _TEXTS:
             inline.texts.append(child.text or "")
-        elif tag in LEFT_OUT or (tag == _RUN and _is_hidden(child, inline)):
+        elif tag in OMITTED_TAGS or (tag == _RUN and _is_hidden(child, inline)):
             continue
         elif tag in _CHARACTERS:
             inline.texts.append(_CHARACTERS[tag])
@@ -134,7 +134,7 @@ def _get_separator(node: _Element, inline: Inline) -> str:
 
 
 def _is_hidden(run: _Element, inline: Inline) -> bool:
-    """Return whether a run is hidden: by itself, else by its style or that of the paragraph."""
+    """Return whether a run is hidden: by its own property, its style, or the paragraph's style."""
     hidden = _read_hidden(run)
     if hidden is None:
         style = _get_value(run.find(f"{_PROPERTIES}/{W}rStyle"))
@@ -187,9 +187,9 @@ def _decode_symbol(code: str) -> str:
     return chr(number) if any(number in characters for characters in _SYMBOLS) else ""
 
 
-_LONGEST_CHAIN = 20
+_MAX_STYLE_CHAIN = 20
 _BODY_TEXT = 9  # the outline level of body text
-_LONGEST_MARKER = 40
+_MAX_MARKER_CHARACTERS = 40
 _MAX_AS_LETTERS = 26 * 4
 _MAX_AS_ROMAN = 3_999
 _PLACEHOLDER = re.compile(r"%([1-9])")
@@ -251,7 +251,7 @@ class Styles:
         levels: list[int] = []
         positions: list[ListPosition] = []
         hidden: list[bool] = []
-        for _ in range(_LONGEST_CHAIN):
+        for _ in range(_MAX_STYLE_CHAIN):
             element = self._elements.get(style_id)
             if element is None:
                 break
@@ -276,7 +276,7 @@ def _read_own_levels(name: str, properties: _Element | None) -> list[int]:
     The level is 0 for body text. The list is empty if the style sets no level.
     """
     if match := _HEADING.match(name):
-        return [min(int(match[1]), DEEPEST_LEVEL)]
+        return [min(int(match[1]), MAX_HEADING_LEVEL)]
     if name == "title":
         return [1]
     level = read_outline_level(properties)
@@ -289,7 +289,7 @@ def read_outline_level(properties: _Element | None) -> int | None:
     if element is None:
         return None
     level = _parse_integer(element, _BODY_TEXT)
-    return 0 if level >= _BODY_TEXT else min(level + 1, DEEPEST_LEVEL)
+    return 0 if level >= _BODY_TEXT else min(level + 1, MAX_HEADING_LEVEL)
 
 
 def read_list_position(properties: _Element | None) -> ListPosition | None:
@@ -335,7 +335,7 @@ class Numbering:
         if self._get_format(kind, position.depth) == "none":
             return ""
         self._count(kind, position)
-        pattern = _get_value(level.find(f"{W}lvlText"))[:_LONGEST_MARKER]
+        pattern = _get_value(level.find(f"{W}lvlText"))[:_MAX_MARKER_CHARACTERS]
         return _PLACEHOLDER.sub(lambda match: self._format_marker(kind, int(match[1]) - 1), pattern)
 
     def _count(self, kind: int, position: ListPosition) -> None:
@@ -442,7 +442,7 @@ class _DocxReader:
                 yield from self._read_paragraph(child)
             elif child.tag == _TABLE:
                 yield from self._read_table(child)
-            elif child.tag not in LEFT_OUT:  # such as a content control or an insertion
+            elif child.tag not in OMITTED_TAGS:  # such as a content control or an insertion
                 yield from self._iter_blocks(child)
 
     def _read_paragraph(self, paragraph: _Element) -> Iterator[Piece]:
@@ -526,7 +526,7 @@ class _DocxReader:
             elif child.tag == _TABLE:
                 rows = [list(_iter_cells(row)) for row in _iter_parts(child, _ROW)]
                 texts += (f"{line};" for line in self._iter_lines(rows))
-            elif child.tag not in LEFT_OUT:
+            elif child.tag not in OMITTED_TAGS:
                 texts.append(self._format_cell(child))
         return clean(collapse_spaces(" ".join(texts)))
 
@@ -554,7 +554,7 @@ def _iter_parts(node: _Element, tag: str) -> Iterator[_Element]:
     for child in node:
         if child.tag == tag:
             yield child
-        elif child.tag not in LEFT_OUT and child.tag not in {_PARAGRAPH, _TABLE}:
+        elif child.tag not in OMITTED_TAGS and child.tag not in {_PARAGRAPH, _TABLE}:
             yield from _iter_parts(child, tag)
 
 

@@ -1,9 +1,9 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted. What
-surrounds a text is recognized by its tag or role, or by the class that page generators give it.
-Collapsed sections and the panels of all tabs are read. If a page has exactly one <main>, everything
-around it is omitted too. No resource of a page is fetched.
+Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted.
+Elements around the text are recognized by their tag or role, or by the class that page generators
+give them. Collapsed sections and the panels of all tabs are read. If a page has exactly one <main>,
+everything around it is omitted too. No resource of a page is fetched.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-_CHARSET_WITHIN = 1 << 16
+_CHARSET_REACH_BYTES = 1 << 16
 _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,400}?(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""",
     re.IGNORECASE,
@@ -111,7 +111,7 @@ def find_encoding(declared: str) -> str | None:
 
 
 def _detect_encoding(data: bytes) -> str:
-    match = _CHARSET.search(data[:_CHARSET_WITHIN])
+    match = _CHARSET.search(data[:_CHARSET_REACH_BYTES])
     if match is not None and (name := find_encoding(match[1].decode("latin-1"))) is not None:
         return name
     try:

@@ -18,7 +18,7 @@ from email.message import Message
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Piece,
     assemble,
     clean,
@@ -33,8 +33,8 @@ from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import get_parser
 from rag_assets.ingest.parsing.text import find_paragraphs
 
-_LONGEST_HEADER = 4_000
-_LONGEST_SHOWN = 1_000
+_MAX_HEADER_CHARACTERS = 4_000
+_MAX_SHOWN_CHARACTERS = 1_000
 _MAX_PARTS = 1_000
 _WORD = re.compile(r"\w+")
 
@@ -77,12 +77,12 @@ def _find_raw_header(message: Message, name: str) -> str | None:
 
 def decode_header_value(value: str) -> str:
     """Return the decoded text of a header value; the value itself if it cannot be decoded."""
-    value = " ".join(value[:_LONGEST_HEADER].split())
+    value = " ".join(value[:_MAX_HEADER_CHARACTERS].split())
     with suppress(MessageError, LookupError, ValueError):  # on an error, the value stays unchanged
         value = str(make_header(decode_header(value)))
     # Lone surrogates and NUL cannot be stored.
     value = clean(" ".join(value.encode("utf-8", "replace").decode().split()))
-    return value[:_LONGEST_SHOWN]
+    return value[:_MAX_SHOWN_CHARACTERS]
 
 
 def list_parts(message: Message, limits: ParseLimits) -> list[MailPart]:
@@ -278,7 +278,7 @@ def _iter_pieces(parsed: ParsedText) -> Iterator[Piece]:
 
 
 def _lower_headings(pieces: Iterator[Piece] | list[Piece], by: int) -> Iterator[Piece]:
-    """Yield pieces with `by` added to the level of each heading, up to DEEPEST_LEVEL."""
+    """Yield pieces with `by` added to the level of each heading, up to MAX_HEADING_LEVEL."""
     for piece in pieces:
-        level = min(piece.level + by, DEEPEST_LEVEL) if piece.kind == "heading" else 0
+        level = min(piece.level + by, MAX_HEADING_LEVEL) if piece.kind == "heading" else 0
         yield replace(piece, level=level)

@@ -88,7 +88,7 @@ def is_table_rule(line: str) -> bool:
 
 
 _HTML_HEADING = re.compile(r"(?i) {0,3}<h([1-6])(?=[\s>])")
-_LONGEST_HTML_HEADING = 20
+_MAX_HTML_HEADING_LINES = 20
 _TAG = re.compile(r"<[^<>]*>")
 _HEADING_ID = re.compile(r"[ \t]+\{:?[ \t]*[#.][^{}\n]{0,200}\}[ \t]*$")
 """The id or classes behind a heading, such as `{#install}`, which page generators read."""
@@ -219,7 +219,7 @@ class MarkdownParser:
         begins = _HTML_HEADING.match(self._lines[first].text)
         if begins is None:
             return None
-        for at in range(first, min(first + _LONGEST_HTML_HEADING, len(self._lines))):
+        for at in range(first, min(first + _MAX_HTML_HEADING_LINES, len(self._lines))):
             line = self._lines[at]
             if line.is_blank:
                 return None
@@ -488,8 +488,8 @@ _MDX_COMMENT = ("{/*", "*/}")
 _TAG_BEGINS = re.compile(r"[ \t]*</?[A-Za-z>]")
 _FOR_READERS = re.compile(r"\b(?:title|label|summary|description|alt|caption|heading)=[\"'{]")
 # A construct that is not closed within this many lines ends at the next blank line, or immediately.
-_LONGEST_MODULE = 200
-_LONGEST_TAG = 50
+_MAX_MODULE_LINES = 200
+_MAX_TAG_LINES = 50
 
 
 class _MdxParser(MarkdownParser):
@@ -521,7 +521,7 @@ class _MdxParser(MarkdownParser):
         depth = 0
         nearest = 0
         lines = self._lines
-        end = min(self._at + _LONGEST_MODULE, len(lines))
+        end = min(self._at + _MAX_MODULE_LINES, len(lines))
         for at in range(self._at, end):
             if lines[at].is_blank:
                 if depth <= 0 or self._has_unclosed_module:
@@ -546,7 +546,7 @@ class _MdxParser(MarkdownParser):
             return at + 1
         if _TAG_BEGINS.match(line) is None or ">" in line:
             return 0
-        for later in range(at + 1, min(at + _LONGEST_TAG, len(self._lines))):
+        for later in range(at + 1, min(at + _MAX_TAG_LINES, len(self._lines))):
             text = self._lines[later].text
             if not text.strip() or "<" in text:
                 return 0

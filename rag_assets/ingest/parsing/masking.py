@@ -40,7 +40,7 @@ class _Columns(NamedTuple):
 
 
 def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
-    """Yield the cells below a column name, or next to a label, that names a credential."""
+    """Yield the cells whose column name or label names a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":
@@ -108,7 +108,7 @@ def _find_next_to_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
             continue
         kind = find_value_kind(text[cells[0].start : cells[0].end])
         value = text[cells[1].start : cells[1].end]
-        if kind is not None and is_cell_secret(kind, value, described=len(cells) > _PAIR):
+        if kind is not None and is_cell_secret(kind, value, is_described=len(cells) > _PAIR):
             yield MaskedSpan(cells[1].start, cells[1].end, _RULE)
         return
 

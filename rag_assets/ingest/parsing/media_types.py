@@ -146,14 +146,12 @@ def find_media_type(path: str) -> str | None:
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None
 
 
-def detect_picture_type(beginning: bytes) -> str | None:
+def detect_picture_type(head: bytes) -> str | None:
     """Return the media type of a picture that OCR can read; None for other content."""
-    if beginning.startswith(_TIFF_OF_MOTOROLA):
+    if head.startswith(_TIFF_OF_MOTOROLA):
         return "image/tiff"
     signatures = PICTURES.items()
-    return next(
-        (type_ for type_, (_, at, mark) in signatures if beginning.startswith(mark, at)), None
-    )
+    return next((type_ for type_, (_, at, mark) in signatures if head.startswith(mark, at)), None)
 
 
 _NAMES: Mapping[str, str] = MappingProxyType(
@@ -168,7 +166,7 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         TSV: "TSV",
     }
 )
-_LONGEST_ACRONYM = 4
+_MAX_ACRONYM_LENGTH = 4
 
 
 def get_format_name(media_type: str | None) -> str:
@@ -176,5 +174,5 @@ def get_format_name(media_type: str | None) -> str:
     if media_type is None:
         return "unknown"
     subtype = media_type.rpartition("/")[2].removeprefix("x-")
-    short = subtype.upper() if len(subtype) <= _LONGEST_ACRONYM else subtype
+    short = subtype.upper() if len(subtype) <= _MAX_ACRONYM_LENGTH else subtype
     return _NAMES.get(media_type, short)

@@ -117,8 +117,10 @@ class OcrTime:
         """Return a note with the number of omitted pages; empty if none was omitted."""
         if not self.left_out:
             return ()
-        most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
-        return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {most}",)
+        limits_text = (
+            f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
+        )
+        return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {limits_text}",)
 
     def require_any_page(self) -> None:
         """Reject a document if all of its pages were omitted for lack of time."""

@@ -30,8 +30,8 @@ _MAX_PARTS = 20_000
 _ENCRYPTED = 1  # a flag of an entry in the archive
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Repetitive sheets reach a ratio of 1:50, a ZIP bomb of zeros 1:1,030.
-_HIGHEST_RATIO = 200
-_RATIO_COUNTS_FROM = 16 * 1024**2
+_MAX_COMPRESSION_RATIO = 200
+_MIN_BYTES_FOR_RATIO = 16 * 1024**2
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
@@ -47,7 +47,7 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _DAMAGE:
             raise _build_damage_error() from None
-        self._limit = self._left = limits.expanded_bytes
+        self._limit = self._bytes_left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MAX_PARTS:
             raise DocumentTooCostly(f"the document consists of more than {_MAX_PARTS:,} parts")
         # Some writers use different upper and lower case for a name; the format treats such names
@@ -76,13 +76,15 @@ class Archive:
             raise _build_damage_error() from None
 
     def _check_size(self, entry: zipfile.ZipInfo) -> None:
-        self._left -= entry.file_size
-        if self._left < 0:
+        self._bytes_left -= entry.file_size
+        if self._bytes_left < 0:
             raise DocumentTooCostly(
                 f"the unpacked document is larger than the limit of {self._limit:,} bytes",
                 hint="split the document",
             )
-        if entry.file_size > max(_RATIO_COUNTS_FROM, _HIGHEST_RATIO * entry.compress_size):
+        if entry.file_size > max(
+            _MIN_BYTES_FOR_RATIO, _MAX_COMPRESSION_RATIO * entry.compress_size
+        ):
             raise DocumentTooCostly("the document is packed like a ZIP bomb")
 
 

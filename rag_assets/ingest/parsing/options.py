@@ -51,10 +51,10 @@ class ParseLimits:
         _require_count(count, self.pages, "pages")
 
 
-def _require_count(count: int, most: int, noun: str) -> None:
-    if count > most:
+def _require_count(count: int, maximum: int, noun: str) -> None:
+    if count > maximum:
         raise DocumentTooLarge(
-            f"the document has {count:,} {noun}, over the limit of {most:,}",
+            f"the document has {count:,} {noun}, over the limit of {maximum:,}",
             hint="split the document",
         )
 

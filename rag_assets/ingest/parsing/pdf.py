@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Piece,
     assemble,
     clean,
@@ -118,9 +118,9 @@ class PdfFile:
         return FPDF_PAGEOBJ_IMAGE in kinds or (not characters and bool(kinds))
 
 
-def build_no_text_error(pages: int, *, ocr: bool) -> DocumentRejected:
+def build_no_text_error(pages: int, *, uses_ocr: bool) -> DocumentRejected:
     """Return the error that rejects a PDF without any text."""
-    if ocr:
+    if uses_ocr:
         return DocumentScanned(f"no text was found, not even by OCR ({pages:,} pages)")
     return DocumentScanned(
         f"the PDF has no text: scanned pages need OCR (pages without text: {pages:,})",
@@ -360,7 +360,7 @@ def _build_piece(block: LayoutBlock, page: int) -> Piece | None:
     text = clean(_format_block(block)) if kind else ""
     if kind is None or not text:
         return None
-    level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
+    level = min(block.level or 1, MAX_HEADING_LEVEL) if kind == "heading" else 0
     return Piece(kind, text, level, page)
 
 
@@ -424,13 +424,13 @@ def _find_lost_titles(page: ParsedPage) -> set[str]:
     for item in page.text_items:
         sizes[item.font_size or 0.0] += _count_visible(item.text)
     (common, _), *_ = sizes.most_common(1)
-    kept = _strip_blanks("".join(_format_block(block) for block in page.blocks or []))
+    kept_text = _strip_blanks("".join(_format_block(block) for block in page.blocks or []))
     return {
         text
         for item in above
         if not _get_angle(item)
         and (item.font_size or 0.0) >= _MIN_TITLE_SIZE * common
-        and (text := _strip_blanks(item.text)) not in kept
+        and (text := _strip_blanks(item.text)) not in kept_text
     }
 
 
@@ -558,7 +558,7 @@ class _PdfReader:
         self._time.require_any_page()
         if not self._readable:
             return DocumentRejected("the PDF is damaged: none of its pages can be read")
-        return build_no_text_error(len(self._file), ocr=self._options.ocr)
+        return build_no_text_error(len(self._file), uses_ocr=self._options.ocr)
 
     def build_notes(self) -> tuple[str, ...]:
         """Return notes about parts of the document that were not read."""

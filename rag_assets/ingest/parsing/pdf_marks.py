@@ -89,7 +89,7 @@ def add_boxes(pieces: list[Piece], page: ParsedPage) -> list[Piece]:
 
 
 def _place_box(box: FormField, words: list[WordBox], ends: list[int]) -> tuple[int | None, str]:
-    """Return the state of a box, and its offset in the text of which the words end at `ends`."""
+    """Return the state of a box, and its offset in the text, whose words end at `ends`."""
     state = _TICKED if box.checked else _NOT_TICKED
     if box.rect is None:
         return None, state

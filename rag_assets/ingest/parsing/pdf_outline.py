@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rag_assets.ingest.parsing.blocks import DEEPEST_LEVEL, Piece, shorten_heading
+from rag_assets.ingest.parsing.blocks import MAX_HEADING_LEVEL, Piece, shorten_heading
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -49,7 +49,7 @@ class _Bookmarks:
         self._levels: dict[tuple[int, str], int] = {}
         for page, title, level in entries:
             for form in _normalize_title(title):
-                self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
+                self._levels.setdefault((page, form), min(level, MAX_HEADING_LEVEL))
 
     def get_level(self, page: int, text: str) -> int:
         """Return the level of a heading on a page, or on the page before it; else 0."""

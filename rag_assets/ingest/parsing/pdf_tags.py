@@ -32,7 +32,7 @@ _PARAGRAPHS: Final = frozenset(
 _BLOCKS: Final = frozenset(
     {*_PARAGRAPHS, "L", "LI", "Table", "TR", "Sect", "Part", "Art", "BlockQuote", "TOC"}
 )
-_LEFT_OUT: Final = frozenset({"Artifact", "TOC"})
+_OMITTED_TYPES: Final = frozenset({"Artifact", "TOC"})
 _ARTIFACT, _NO_MARK = -2, -1
 _SPAN: Final = 64
 _MARKER: Final = re.compile(r"[^\w\s]|\(?(?:[0-9]{1,4}|[A-Za-z]|[ivx]{1,6})[.)]")
@@ -235,7 +235,7 @@ def _read_element(
 
 def _iter_pieces(element: _Element, page: int) -> Iterator[Piece]:
     heading = _HEADING.fullmatch(element.type)
-    if element.type in _LEFT_OUT:
+    if element.type in _OMITTED_TYPES:
         return
     if heading:
         yield Piece("heading", _read_on_one_line(element), int(heading[1] or 1), page)
@@ -310,7 +310,7 @@ def _iter_texts(element: _Element, without: str) -> Iterable[str]:
     for child in element.children:
         if isinstance(child, str):
             yield child
-        elif child.type != without and child.type not in _LEFT_OUT:
+        elif child.type != without and child.type not in _OMITTED_TYPES:
             yield from _iter_texts(child, without)
             if child.type in _BLOCKS or child.type == "Lbl":
                 yield "\n"

@@ -38,7 +38,7 @@ _BREAK = f"{A}br"
 _NUMBERED = f"{A}buAutoNum"
 _BULLETS = frozenset({f"{A}buChar", f"{A}buBlip", _NUMBERED})
 _NO_BULLET = f"{A}buNone"
-_DEEPEST = 8
+_MAX_LEVEL = 8
 
 
 def get_body_text(body: _Element) -> str:
@@ -110,7 +110,7 @@ def _has_bullet(paragraph: _Element, *, default: bool) -> bool:
 def _get_depth(paragraph: _Element) -> int:
     properties = paragraph.find(f"{A}pPr")
     level = properties.get("lvl", "0") if properties is not None else "0"
-    return min(int(level[:3]), _DEEPEST) if level[:3].isdecimal() else 0
+    return min(int(level[:3]), _MAX_LEVEL) if level[:3].isdecimal() else 0
 
 
 def _list_properties(paragraph: _Element) -> list[_Element]:
@@ -128,7 +128,7 @@ _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 _DIAGRAM_DATA = R_ID.replace("}id", "}dm")
 _TITLES = frozenset({"title", "ctrTitle"})
-_LEFT_OUT = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
+_OMITTED_PLACEHOLDERS = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
 _LISTS = frozenset({"body", "obj"})  # placeholders whose paragraphs are list items
 _GROUPS = frozenset({f"{_P}grpSp", f"{_MC}AlternateContent", f"{_MC}Choice"})
 _NO_TITLE = "PowerPoint Presentation"  # PowerPoint's default titles
@@ -230,7 +230,7 @@ def _get_shape_text(shape: _Element) -> str:
 
 def _read_shape(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece]:
     role = _get_role(shape)
-    if role in _LEFT_OUT:
+    if role in _OMITTED_PLACEHOLDERS:
         return
     body = shape.find(f"{_P}txBody")
     if body is not None:

@@ -81,7 +81,7 @@ class Parser:
             module.warm_up()
 
     def more_seconds(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-        """Return the seconds that this document may take beyond `limits.seconds`."""
+        """Return by how many seconds this document may exceed `limits.seconds`."""
         more_seconds = getattr(self._import_module(), "more_seconds", None)
         return 0.0 if more_seconds is None else float(more_seconds(data, options, limits))
 
@@ -189,7 +189,7 @@ def warm_up_parser(data: bytes, media_type: str | None, options: ParseOptions) -
 def more_seconds(
     data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
 ) -> float:
-    """Return the seconds that parsing these bytes may take beyond `limits.seconds`."""
+    """Return by how many seconds parsing these bytes may exceed `limits.seconds`."""
     kind = detect(data, media_type)
     return get_parser(kind, options).more_seconds(data, options, limits)
 

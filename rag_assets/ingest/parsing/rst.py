@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from rag_assets.ingest.parsing.blocks import (
-    DEEPEST_LEVEL,
+    MAX_HEADING_LEVEL,
     Outline,
     shorten_heading,
 )
@@ -146,7 +146,7 @@ class _RstParser:
             return None
         self._at = title + 2
         self._literal_follows = False
-        level = self._assign_level(under[0], over=over)
+        level = self._assign_level(under[0], has_overline=over)
         path = self._outline.enter(level, shorten_heading(self._get_line_text(title)))
         return self._build_block("heading", first, path, level)
 
@@ -157,19 +157,19 @@ class _RstParser:
         just as short.
         """
         title, under = self._get_line_text(at).strip(), self._get_line_text(at + 1)
-        least = min(len(title), _MIN_UNDERLINE_LENGTH)
+        min_length = min(len(title), _MIN_UNDERLINE_LENGTH)
         return (
             bool(title)
             and not is_transition(title)
             and is_adornment(under)
-            and len(under.rstrip()) >= least
+            and len(under.rstrip()) >= min_length
         )
 
-    def _assign_level(self, character: str, *, over: bool) -> int:
-        style = (character, over)
+    def _assign_level(self, character: str, *, has_overline: bool) -> int:
+        style = (character, has_overline)
         if style not in self._styles:
             self._styles.append(style)
-        return min(self._styles.index(style) + 1, DEEPEST_LEVEL)
+        return min(self._styles.index(style) + 1, MAX_HEADING_LEVEL)
 
     def _read_body(self, line: Line) -> Block:
         first = self._at

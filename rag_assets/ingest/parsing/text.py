@@ -29,7 +29,7 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
 """Maps the surrogates that surrogateescape creates for non-UTF-8 bytes to characters of Latin-1."""
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)?")
-_CHARACTERS_PER_FOREIGN = 10
+_CHARACTERS_PER_FOREIGN_BYTE = 10
 """Minimum number of characters per byte that is not UTF-8; with fewer, the encoding differs."""
 
 
@@ -45,7 +45,7 @@ def decode_text(data: bytes, limits: ParseLimits) -> str:
 def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
     """Decode source code; single bytes that are not UTF-8 are read as Latin-1, and counted.
 
-    A file of which more than a tenth is not UTF-8 is rejected.
+    A file is rejected if more than a tenth of it is not UTF-8.
     """
     try:
         return decode_text(data, limits), 0
@@ -54,7 +54,7 @@ def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
             raise
         text = data.decode("utf-8-sig", "surrogateescape")
         replaced = sum("\udc80" <= character <= "\udcff" for character in text)
-        if not replaced or replaced * _CHARACTERS_PER_FOREIGN > len(text):
+        if not replaced or replaced * _CHARACTERS_PER_FOREIGN_BYTE > len(text):
             raise
     limits.check_characters(len(text))
     return text.translate(_LATIN_1), replaced
@@ -151,14 +151,14 @@ def leave_out_front_matter(text: str, blocks: Sequence[Block]) -> ParsedText:
     )
     if not visible.strip():
         raise DocumentEmpty("the document contains only comments or embedded files")
-    kept: list[Block] = []
+    kept_blocks: list[Block] = []
     removed = 0
     for block in blocks:
         if block.kind == "front_matter":
             removed += sum(map(len, _NOT_LINE_ENDS.findall(text, block.start, block.end)))
         else:
-            kept.append(replace(block, start=block.start - removed, end=block.end - removed))
-    return ParsedText(visible, tuple(kept), title=find_first_title(kept), gaps=gaps)
+            kept_blocks.append(replace(block, start=block.start - removed, end=block.end - removed))
+    return ParsedText(visible, tuple(kept_blocks), title=find_first_title(kept_blocks), gaps=gaps)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

@@ -16,7 +16,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _LEVEL: Final = re.compile(r"[1-6](?!\d)")
-_DEEPEST: Final = 6
+_MAX_HEADING_LEVEL: Final = 6
 _MAX_TITLE_LENGTH: Final = 200
 """Maximum characters of a row's title; the values of a row have no limit."""
 
@@ -64,7 +64,7 @@ def _classify_block(type_name: str) -> _Kind:
 
 def _get_heading_level(block: Mapping[str, Any]) -> int:
     level = block.get("level")
-    if isinstance(level, int) and 1 <= level <= _DEEPEST:
+    if isinstance(level, int) and 1 <= level <= _MAX_HEADING_LEVEL:
         return level
     match = _LEVEL.search(str(block["type"]))
     return int(match.group()) if match else 1

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
 _PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
-_LARGEST_WHOLE = 1e15  # above it, even spreadsheets do not keep all digits
+_MAX_WHOLE_NUMBER = 1e15  # above it, even spreadsheets do not keep all digits
 # References of any cell, and of a filled cell. Repetitions are bounded, so that no tag is scanned
 # twice.
 _REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
@@ -297,13 +297,13 @@ def _read_rows(
         not layout.is_hidden_column(column) and any(cells)
         for column, cells in enumerate(zip(*shown, strict=True), first_column + 1)
     ]
-    kept: dict[int, list[str]] = {}
+    kept_rows: dict[int, list[str]] = {}
     for number, row in enumerate(rows, first_row + 1):
         if number in layout.hidden_rows:
-            kept[number] = []
+            kept_rows[number] = []
         elif any(cells := row if all(used) else list(compress(row, used))):
-            kept[number] = cells
-    return kept
+            kept_rows[number] = cells
+    return kept_rows
 
 
 @dataclass(slots=True)
@@ -356,14 +356,14 @@ def _parse_digits(value: bytes) -> int:
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Copy the value of a cell that spans several rows into each of these that is not empty."""
+    """Copy the value of a cell that spans several rows into each of the rows that is not empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
-    left = limits.cells
+    cells_left = limits.cells
     for (top, column), (bottom, _) in sheet.merged_cell_ranges or ():
         below = rows[max(0, top + 1 - first_row) : bottom + 1 - first_row]
-        left -= len(below)
-        if left < 0:
+        cells_left -= len(below)
+        if cells_left < 0:
             raise _build_damage_error()
         if top >= first_row and column in columns and below:
             value = get_repeated_text(rows[top - first_row][column - first_column])
@@ -381,7 +381,7 @@ _BUILT_IN_FORMATS: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Number formats by ids that workbooks use without defining them."""
-_LONGEST_FORMAT = 255
+_MAX_FORMAT_CHARACTERS = 255
 _TOKEN = re.compile(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|(?P<unseen>[_*].|\[[^\]]*\])'
     r"|(?P<number>General|[0#?][0#?,]*(?:\.[0#?]*,*)?|\.[0#?]+)|(?P<other>.)",
@@ -402,8 +402,10 @@ def _read_formats(package: Package) -> dict[int, str]:
     own = {f.get("numFmtId", ""): f.get("formatCode", "") for f in styles.iter(f"{_S}numFmt")}
     codes = {**{str(number): code for number, code in _BUILT_IN_FORMATS.items()}, **own}
     cell_styles = styles.iterfind(f"{_S}cellXfs/{_S}xf")
-    found = (codes.get(style.get("numFmtId", ""), "") for style in cell_styles)
-    return {i: clean(code) for i, code in enumerate(found) if 0 < len(code) <= _LONGEST_FORMAT}
+    formats = (codes.get(style.get("numFmtId", ""), "") for style in cell_styles)
+    return {
+        i: clean(code) for i, code in enumerate(formats) if 0 < len(code) <= _MAX_FORMAT_CHARACTERS
+    }
 
 
 def _format_value(value: _Value, code: str) -> str:
@@ -440,8 +442,8 @@ def _format_time(value: time | date | datetime | timedelta, code: str) -> str:
 
 
 def _format_plainly(value: float) -> str:
-    whole = float(value).is_integer() and abs(value) < _LARGEST_WHOLE
-    return str(int(value)) if whole else f"{value:.15g}"
+    is_whole = float(value).is_integer() and abs(value) < _MAX_WHOLE_NUMBER
+    return str(int(value)) if is_whole else f"{value:.15g}"
 
 
 def _format_duration(value: timedelta, code: str) -> str:
@@ -536,7 +538,7 @@ def _format_number(value: float, code: str) -> str | None:
     sections = _read_number_formats(code)
     place = 1 if value < 0 else 2 if value == 0 else 0
     chosen = sections[place if place < len(sections) else 0]
-    if chosen is None or abs(value) >= _LARGEST_WHOLE:
+    if chosen is None or abs(value) >= _MAX_WHOLE_NUMBER:
         return None
     digits = _format_digits(abs(value), chosen)
     needs_sign = value < 0 and len(sections) == 1 and _NOT_ZERO.search(digits)
@@ -557,6 +559,6 @@ def _format_digits(value: float, chosen: _NumberFormat) -> str:
     integer = integer.lstrip("0").zfill(chosen.digits)
     if chosen.is_grouped:
         integer = _THOUSANDS.sub(",", integer)
-    kept = decimals[chosen.decimals :].rstrip("0")
-    decimals = decimals[: chosen.decimals] + kept
+    optional_decimals = decimals[chosen.decimals :].rstrip("0")
+    decimals = decimals[: chosen.decimals] + optional_decimals
     return f"{integer}.{decimals}" if decimals else integer

@@ -36,7 +36,7 @@ def hash_documents(
     from concurrent.futures import Future, ThreadPoolExecutor
 
     todo = batched(
-        documents, _BATCH_DOCUMENTS, weight=lambda document: document.size, most=_BATCH_BYTES
+        documents, _BATCH_DOCUMENTS, weight=lambda document: document.size, max_weight=_BATCH_BYTES
     )
     read = source.disk.call if isinstance(source, DiskSource) else _call_directly
     pool = ThreadPoolExecutor(workers, thread_name_prefix="hash")

@@ -103,12 +103,12 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
             size = os.fstat(descriptor).st_size
             if size > max_bytes:
                 raise _build_too_large_error(path, max_bytes)
-            left = max_bytes
+            bytes_left = max_bytes
             # Read one byte more than the expected size, so that a small file needs only one
             # allocation.
-            while piece := file.read(min(PIECE_BYTES, left + 1, size + 1)):
-                left -= len(piece)
-                if left < 0:
+            while piece := file.read(min(PIECE_BYTES, bytes_left + 1, size + 1)):
+                bytes_left -= len(piece)
+                if bytes_left < 0:
                     raise _build_too_large_error(path, max_bytes)
                 yield piece
 

@@ -186,7 +186,7 @@ class GlobRules:
 class _Alternatives:
     """Rules for the same text, name or path; most are looked up as literals or suffixes."""
 
-    __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "is_empty")
+    __slots__ = ("_any", "_exact", "_flags", "_lengths", "_other_rules", "_suffixes", "is_empty")
 
     def __init__(
         self, rules: Iterable[tuple[int, GlobRule]], *, by_name: bool, ignore_case: bool
@@ -194,7 +194,7 @@ class _Alternatives:
         self._flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
         self._exact: dict[bytes, int] = {}
         self._suffixes: dict[bytes, int] = {}
-        self._rest: list[tuple[int, bytes]] = []
+        self._other_rules: list[tuple[int, bytes]] = []
         candidates = [(n, rule) for n, rule in rules if rule.matches_name is by_name]
         for n, rule in candidates:
             # Position and negation are one number, so that comparing verdicts compares positions.
@@ -204,12 +204,12 @@ class _Alternatives:
             elif rule.suffix is not None:
                 self._suffixes[self._fold_case(rule.suffix)] = verdict
             else:
-                self._rest.append((verdict, rule.regex))
+                self._other_rules.append((verdict, rule.regex))
         self.is_empty = not candidates
         self._lengths = sorted({len(suffix) for suffix in self._suffixes})
-        self._rest.reverse()
-        joined = b"|".join(regex for _, regex in self._rest)
-        self._any = _compile_regex(joined, self._flags) if self._rest else None
+        self._other_rules.reverse()
+        joined = b"|".join(regex for _, regex in self._other_rules)
+        self._any = _compile_regex(joined, self._flags) if self._other_rules else None
 
     def find_last_verdict(self, text: bytes) -> int:
         """Return the verdict of the last rule that matches a text; -1 if no rule matches.
@@ -221,7 +221,7 @@ class _Alternatives:
         for length in self._lengths:
             best = max(best, self._suffixes.get(folded[-length:], -1))
         if self._any is not None and self._any.match(text):
-            for verdict, regex in self._rest:
+            for verdict, regex in self._other_rules:
                 if verdict < best:
                     break
                 if _compile_regex(regex, self._flags).match(text):

@@ -84,8 +84,8 @@ class SourceKind(Generic[_Config]):
         build: creates the source; raises ConfigurationError if the source cannot be used.
         pushed: whether an application pushes the documents as records over HTTP, with a
             revision for every change; otherwise a listing finds the documents.
-        kept: whether the documents are records that a part of this project puts into the
-            catalog.
+        kept: whether a part of this project, and no application, stores the documents as records in
+            the catalog.
         implicit: whether tenants have the source because of their profile; such a source is
             never configured.
         path_fields: fields of the configuration that are paths. Relative paths are relative to

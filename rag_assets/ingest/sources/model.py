@@ -23,7 +23,7 @@ FUTURE_NS = 3_600_000_000_000
 """If a file's mtime lies this far in the future, somebody set it. The next write then changes
 it."""
 
-_PATHS = 4_096
+_CACHED_PATHS = 4_096
 """Number of paths that are cached, since a walk often asks for the paths of the same few files."""
 
 READ_AGAIN_NS = 0
@@ -328,7 +328,7 @@ def build_uri(source: str, path: str) -> str:
     )
 
 
-@lru_cache(_PATHS)
+@lru_cache(_CACHED_PATHS)
 def parse_path(uri: str) -> str:
     """Return the path within the source that a uri from build_uri contains."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")

@@ -144,12 +144,12 @@ _SECRET: Final = {"type": "code", "metadata": {"secret": True}}
 def _flatten_blocks(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
     """Return blocks and all blocks nested in them as one sequence, each before its children."""
     flat: list[PageBlock] = []
-    left = [*reversed(blocks)]
-    while left:
-        block = left.pop()
+    remaining = [*reversed(blocks)]
+    while remaining:
+        block = remaining.pop()
         inherited: dict[str, Any] = {"archived": True} if block.archived else {}
         inherited |= _SECRET if block.is_secret else {}
-        left += [child.model_copy(update=inherited) for child in reversed(block.children)]
+        remaining += [child.model_copy(update=inherited) for child in reversed(block.children)]
         flat.append(block.model_copy(update={"children": ()}) if block.children else block)
     if len(flat) > MAX_BLOCKS:
         raise ValueError(f"a page can have at most {MAX_BLOCKS:,} blocks, including nested blocks")

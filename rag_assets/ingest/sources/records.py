@@ -122,10 +122,10 @@ class RecordsSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one record in pieces; see DocumentSource.stream."""
-        left = max_bytes
+        bytes_left = max_bytes
         for piece in self._stream_unlimited(document_path):
-            left -= len(piece)
-            if left < 0:
+            bytes_left -= len(piece)
+            if bytes_left < 0:
                 limit = format_size(max_bytes)
                 raise DocumentTooLarge(f"the record {document_path!r} is over the limit of {limit}")
             yield piece

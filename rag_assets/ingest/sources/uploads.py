@@ -27,7 +27,7 @@ MAX_NAME_LENGTH = 200
 
 _SEPARATORS = re.compile(r"[/\\]")
 _BLANKS = re.compile(r"\s+")
-_LONGEST_SUFFIX = 16
+_MAX_SUFFIX_CHARACTERS = 16
 # Control characters, format characters (which may change the direction of text), surrogates,
 # private-use characters and unassigned characters.
 _UNSHOWN = "C"
@@ -52,7 +52,7 @@ def clean_file_name(name: str) -> str:
     if len(plain) <= MAX_NAME_LENGTH:
         return plain
     stem, dot, suffix = plain.rpartition(".")
-    if not stem or len(suffix) > _LONGEST_SUFFIX:
+    if not stem or len(suffix) > _MAX_SUFFIX_CHARACTERS:
         return plain[:MAX_NAME_LENGTH].strip()
     end = f"{dot}{suffix}"
     return stem[: MAX_NAME_LENGTH - len(end)].strip() + end
@@ -131,10 +131,10 @@ class UploadsSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
-        left = max_bytes
+        bytes_left = max_bytes
         for piece in self._uploads.stream(self.name, document_path):
-            left -= len(piece)
-            if left < 0:
+            bytes_left -= len(piece)
+            if bytes_left < 0:
                 limit = format_size(max_bytes)
                 raise DocumentTooLarge(
                     f"the file {document_path!r} is over the limit of {limit}",

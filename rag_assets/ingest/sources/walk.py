@@ -32,7 +32,9 @@ from rag_assets.ingest.sources.globs import (
 
 GITIGNORE = ".gitignore"
 _ALWAYS_SKIPPED = frozenset({".git"})
-_KEPT_OPEN = 64  # number of open descriptors; deeper folders are opened again on the way back
+_MAX_OPEN_FOLDERS = (
+    64  # number of open descriptors; deeper folders are opened again on the way back
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +125,12 @@ def walk_root(
     try:
         identity = os.fstat(descriptor)
         yield from walk.run()
-        again = _open_root(root)
+        reopened = _open_root(root)
         try:
-            if not os.path.samestat(identity, os.fstat(again)):
+            if not os.path.samestat(identity, os.fstat(reopened)):
                 raise ListingFailed("the root was replaced while it was listed")
         finally:
-            os.close(again)
+            os.close(reopened)
     finally:
         walk.close()
 
@@ -166,15 +168,15 @@ class _Walk:
         path = self._join_path()
         try:
             if parent.descriptor < 0:
-                names = [folder.name for folder in self._stack[_KEPT_OPEN:]]
-                anchor = self._stack[_KEPT_OPEN - 1].descriptor
+                names = [folder.name for folder in self._stack[_MAX_OPEN_FOLDERS:]]
+                anchor = self._stack[_MAX_OPEN_FOLDERS - 1].descriptor
                 parent.descriptor = open_subfolder(anchor, names)
             descriptor = open_subfolder(parent.descriptor, [name])
         except FileNotFoundError:
             return False
         except OSError as error:
             raise _build_failure(f"the folder {path + name!r}", error) from error
-        if len(self._stack) > _KEPT_OPEN:
+        if len(self._stack) > _MAX_OPEN_FOLDERS:
             parent.close()
         if not self._selection.repositories and _is_repository(descriptor):
             os.close(descriptor)

@@ -140,13 +140,13 @@ class UnchunkedText:
         """Return whether the chunker runs a parser, which a hostile text may crash."""
         return self.parameters.kind.read is not None
 
-    def chunk(self, *, confined: bool = False) -> ChunkSet:
+    def chunk(self, *, is_confined: bool = False) -> ChunkSet:
         """Chunk the text in this process.
 
-        Unless `confined`, the process has no limits for the text, so no parser reads the text.
+        Unless `is_confined`, the process has no limits for the text, so no parser reads the text.
         """
         return chunk_document(
-            self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined
+            self.parsed, self.parameters, parsed_digest=self.parsed_digest, is_confined=is_confined
         )
 
 

@@ -134,7 +134,7 @@ def limit_process() -> None:
 
 
 def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
-    """Limit the CPU time and memory that the next document may use beyond what is already used."""
+    """Limit the CPU time and memory that the next document may add to what is already used."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)

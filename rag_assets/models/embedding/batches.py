@@ -17,7 +17,7 @@ from rag_assets.models.embedding.vectors import MAX_BATCH
 
 _FIRST_TEXTS = 16
 _CALL_SECONDS = 2.0
-_GROUP = 1_000
+_TOKENIZED_TEXTS = 1_000
 """Number of texts that are tokenized at once: a few milliseconds of work."""
 
 
@@ -73,29 +73,29 @@ class CallPace:
     """
 
     def __init__(self, limits: CallLimits, texts: int) -> None:
-        self._most_texts = max(1, min(limits.texts, MAX_BATCH))
-        self._most_calls = max(1, limits.concurrency)
-        is_short = texts <= self._most_texts or self._most_texts <= _FIRST_TEXTS
-        self.texts = self._most_texts if is_short else _FIRST_TEXTS
-        self.calls = self._most_calls if is_short else 1
+        self._max_texts = max(1, min(limits.texts, MAX_BATCH))
+        self._max_calls = max(1, limits.concurrency)
+        is_short = texts <= self._max_texts or self._max_texts <= _FIRST_TEXTS
+        self.texts = self._max_texts if is_short else _FIRST_TEXTS
+        self.calls = self._max_calls if is_short else 1
 
     def record(self, texts: int, seconds: float) -> None:
         """Adapt the limits to a completed call of this many texts."""
         fitting = int(texts * _CALL_SECONDS / max(seconds, 1e-6))
-        self.texts = max(1, min(self._most_texts, fitting))
+        self.texts = max(1, min(self._max_texts, fitting))
         if seconds <= _CALL_SECONDS:
-            self.calls = min(self._most_calls, self.calls + 1)
+            self.calls = min(self._max_calls, self.calls + 1)
 
 
 def pack_batches(
     items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits
 ) -> Iterator[Batch]:
     """Pack texts into batches, each within the limits of a call."""
-    most = max(1, min(limits.texts, MAX_BATCH))
+    max_texts = max(1, min(limits.texts, MAX_BATCH))
     start = tokens = 0
     for end, count in enumerate(counts):
         full = limits.tokens is not None and tokens + count > limits.tokens
-        if end > start and (end - start >= most or full):
+        if end > start and (end - start >= max_texts or full):
             yield Batch(tuple(items[start:end]), tuple(counts[start:end]))
             start, tokens = end, 0
         tokens += count
@@ -109,20 +109,26 @@ class BatchPacker:
     Tokens are counted group by group, so that sending can start early.
 
     Args:
-        counted: whether tokens are counted even if no limit requires it.
+        counts_tokens: whether tokens are counted even if no limit requires it.
 
     Attributes:
         rejected: texts that exceed the embedder's limit for one text: the reason for each, by key.
     """
 
-    def __init__(self, items: Sequence[EmbedItem], embedder: Embedder, *, counted: bool) -> None:
+    def __init__(
+        self, items: Sequence[EmbedItem], embedder: Embedder, *, counts_tokens: bool
+    ) -> None:
         limits = embedder.limits
         self._items = items
         self._embedder = embedder
-        self._counted = counted or limits.tokens is not None or limits.input_tokens is not None
+        self._counted = (
+            counts_tokens or limits.tokens is not None or limits.input_tokens is not None
+        )
         # Use a multiple of the batch size, so that no batch is cut short at the end of a group.
-        most = max(1, min(limits.texts, MAX_BATCH))
-        self._group = most * -(-_GROUP // most) if self._counted else max(1, len(items))
+        max_texts = max(1, min(limits.texts, MAX_BATCH))
+        self._group = (
+            max_texts * -(-_TOKENIZED_TEXTS // max_texts) if self._counted else max(1, len(items))
+        )
         self._next = 0
         self._packing: asyncio.Task[list[Batch]] | None = None
         self.rejected: dict[str, str] = {}
@@ -162,12 +168,12 @@ class BatchPacker:
             return list(pack_batches(group, [0] * len(group), limits))
         texts = [item.text for item in group]
         counts = await asyncio.to_thread(self._embedder.count_tokens, texts)
-        most = limits.input_tokens
+        max_tokens = limits.input_tokens
         fitting = []
         for item, count in zip(group, counts, strict=True):
-            if most is not None and count > most:
+            if max_tokens is not None and count > max_tokens:
                 self.rejected[item.key] = (
-                    f"a chunk of {count:,} tokens exceeds the {most:,} that"
+                    f"a chunk of {count:,} tokens exceeds the {max_tokens:,} that"
                     f" {self._embedder.embedder_id} reads; set a smaller limit for its chunker"
                 )
             else:

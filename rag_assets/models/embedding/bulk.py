@@ -174,7 +174,7 @@ class _BulkRun:
         self._malformed_response: MalformedResponse | None = None
         self._has_sent = self._is_late = False
         self._pace = CallPace(embedder.limits, len(self._items))
-        self._done = self._requests = self._retries = self._tokens = 0
+        self._embedded_count = self._requests = self._retries = self._tokens = 0
         # Time when the embedder last accepted a text. If it has failed for every text since, this
         # is an outage.
         self._accepted_at = -math.inf
@@ -184,7 +184,7 @@ class _BulkRun:
 
     async def run(self) -> None:
         """Embed the texts and store their vectors, until all are done or sending has to stop."""
-        packer = BatchPacker(self._items, self._embedder, counted=self.budget is not None)
+        packer = BatchPacker(self._items, self._embedder, counts_tokens=self.budget is not None)
         self._rejected = packer.rejected
         try:
             if self.probe_first:
@@ -257,16 +257,16 @@ class _BulkRun:
         Without this, each run would send the same batch and end before it finds the bad text.
         """
         is_part = bool(self._queue) and self._queue[0].is_part
-        return is_part and not self._done and not self._rejected
+        return is_part and not self._embedded_count and not self._rejected
 
     def _send(self) -> None:
         """Start calls up to the limit on concurrent calls, unless storing vectors falls behind."""
         while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.is_behind:
                 return
-            batch, rest = self._queue.popleft().split_batch(self._pace.texts)
-            if rest is not None:
-                self._queue.appendleft(rest)
+            batch, remaining_batch = self._queue.popleft().split_batch(self._pace.texts)
+            if remaining_batch is not None:
+                self._queue.appendleft(remaining_batch)
             spooled = self._reserve(batch)
             if self._storage_error is not None:
                 return
@@ -416,7 +416,7 @@ class _BulkRun:
         else:
             self._store_vectors(batch, vectors, refused, spooled)
         if self.progress is not None:
-            self.progress(self._done)
+            self.progress(self._embedded_count)
 
     def _count_requests(self, tokens: int, requests: int) -> None:
         self._tokens += tokens
@@ -439,7 +439,7 @@ class _BulkRun:
             self._keeper.add(keys, vectors, spooled)
         elif spooled is not None:
             spooled.release()
-        self._done += len(keys)
+        self._embedded_count += len(keys)
         if refused and len(batch.items) == 1:
             self._rejected[batch.items[0].key] = refused[0]
         elif refused:

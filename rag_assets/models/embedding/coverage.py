@@ -33,7 +33,7 @@ letters unread. In Russian, Greek, Arabic, Hindi, Thai and Chinese questions, it
 at least two thirds unread; in Japanese questions, a third.
 """
 _ENGLISH: Final = frozenset({"en"})
-_NOT_ENGLISH: Final = 1 / 5
+_MIN_NON_ENGLISH_SHARE: Final = 1 / 5
 """Minimum share of words with non-English letters at which a text is in another language.
 
 An English question with one name from another language has a lower share, unless it is short.
@@ -41,7 +41,7 @@ An English question with one name from another language has a lower share, unles
 _MIN_WORDS: Final = 2
 """Minimum number of words with such letters. A single word may be a name or a loan word, as in
 `Café opening hours`."""
-_SHORT: Final = 6
+_SHORT_TEXT_WORDS: Final = 6
 """In a text with fewer words than this, a single such word can be enough."""
 _SYMBOLS: Final = re.compile(r"[\u00b5\u03bc]|(?<![^\W\d_])[\u0370-\u03ff](?![^\W\d_])")
 """The micro sign and single Greek letters, which are symbols of units and quantities."""
@@ -78,8 +78,8 @@ def _is_non_english_by_letters(text: str) -> bool:
     words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_MAX_CHARACTERS]))
     others = sum(_count_words(word) for word in words if not word.isascii())
     count = others + sum(word.isascii() for word in words)
-    is_share = others >= _MIN_WORDS and others >= _NOT_ENGLISH * count
-    return is_share or (count < _SHORT and 2 * others > count)
+    is_share = others >= _MIN_WORDS and others >= _MIN_NON_ENGLISH_SHARE * count
+    return is_share or (count < _SHORT_TEXT_WORDS and 2 * others > count)
 
 
 def _count_words(letters: str) -> int:

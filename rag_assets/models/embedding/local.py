@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 
-_BATCH = 32  # takes two cores half a second: short enough to report progress and to stop
+_TEXTS_PER_CALL = 32  # takes two cores half a second: short enough to report progress and to stop
 
 
 class LocalEmbedder(Embedder, ABC):
@@ -50,7 +50,7 @@ class LocalEmbedder(Embedder, ABC):
     the last bits differently.
     """
 
-    limits = CallLimits(texts=_BATCH, concurrency=2)
+    limits = CallLimits(texts=_TEXTS_PER_CALL, concurrency=2)
     """The number of texts in a call affects neither vectors nor speed. Two calls may run at once,
     so that no thread is idle while a call ends."""
 

@@ -60,7 +60,7 @@ _POOLING_MODES: Mapping[str, Pooling] = {
 }
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
-_KNOWN = frozenset(
+_KNOWN_CHECKSUMS = frozenset(
     {
         # all-MiniLM-L6-v2: weights and tokenizer, as they are shipped.
         "f9fc4cb528583f95d1bfd316da400f195aaf6ae8f66a64b348481250c2e6e45d",
@@ -161,7 +161,7 @@ class ModelFolder:
     @property
     def is_known(self) -> bool:
         """Return whether all files have the checksums of a published model."""
-        return all(digest in _KNOWN for _, digest in self.digests)
+        return all(digest in _KNOWN_CHECKSUMS for _, digest in self.digests)
 
     def get_prefix(self, purpose: Purpose) -> str:
         """Return the prefix for texts with this purpose."""

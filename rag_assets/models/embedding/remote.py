@@ -67,7 +67,7 @@ class EmbeddingReply:
     """Tokens that the provider charges for; None if it does not report them."""
 
 
-_CALLS_A_MINUTE = 8
+_MIN_CALLS_PER_MINUTE = 8
 """Minimum number of calls into which a minute's tokens are divided, so that no call waits for
 long."""
 
@@ -106,8 +106,10 @@ class RemoteEmbedder(Embedder):
         self.dimensions = dimensions
         self.limits = replace(limits, concurrency=traffic.concurrency)
         if traffic.tokens_per_minute is not None:
-            most = max(1, traffic.tokens_per_minute // _CALLS_A_MINUTE)
-            self.limits = replace(self.limits, tokens=min(most, limits.tokens or most))
+            tokens_per_call = max(1, traffic.tokens_per_minute // _MIN_CALLS_PER_MINUTE)
+            self.limits = replace(
+                self.limits, tokens=min(tokens_per_call, limits.tokens or tokens_per_call)
+            )
         self._traffic = traffic
         self._count = count
         self._retries: Mapping[Purpose, RetryPolicy] = {
@@ -205,7 +207,7 @@ class _Attempts:
         if not self._is_verified:
             self._is_verified = True
             return await self._send_and_count_failure()
-        error = InputRejected(f"{self._reason}, for this text and not for others")
+        error = InputRejected(f"{self._reason} for this text, but not for others")
         error.tokens, error.is_compared = answer.tokens, True
         raise error
 
@@ -262,8 +264,8 @@ class KnownModel:
             listed = ", ".join(map(str, possible))
             return f"the model has vectors of {listed} dimensions, not {dimensions}"
         if not possible and dimensions > self.dimensions:
-            most = self.dimensions
-            return f"the model's vectors have {most} dimensions at most, not {dimensions}"
+            max_dimensions = self.dimensions
+            return f"the model's vectors have {max_dimensions} dimensions at most, not {dimensions}"
         return None
 
 
@@ -439,7 +441,7 @@ def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedIte
     def count_bytes(item: EmbedItem) -> int:
         return len(item.text.encode("utf-8", "replace"))
 
-    return batched(items, MAX_BATCH_TEXTS, weight=count_bytes, most=MAX_BATCH_BYTES)
+    return batched(items, MAX_BATCH_TEXTS, weight=count_bytes, max_weight=MAX_BATCH_BYTES)
 
 
 async def run_and_close(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:

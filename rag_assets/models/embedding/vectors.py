@@ -17,7 +17,7 @@ MAX_BATCH = 100
 """Maximum number of texts in one call, whatever the embedder allows."""
 
 _HINT = "check the embedder's model, dimensions and base_url: another model may answer there"
-_SMALLEST_NORM = 1e-12
+_MIN_NORM = 1e-12
 _NORM_TOLERANCE = 1e-5  # rounding of float32 over thousands of dimensions
 
 
@@ -80,7 +80,7 @@ def _find_problem(vectors: Vectors, count: int, dimensions: int, source: str) ->
         return WrongShape(_describe_shape(vectors.shape, count, dimensions, source), hint=_HINT)
     if not np.isfinite(vectors).all():
         return BadVectors(f"{source} returned a vector that is not finite")
-    if (_compute_norms(vectors) < _SMALLEST_NORM).any():
+    if (_compute_norms(vectors) < _MIN_NORM).any():
         return BadVectors(f"{source} returned a vector of zeros")
     return None
 

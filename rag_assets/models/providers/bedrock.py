@@ -264,8 +264,8 @@ def _open_tenant_session(key: str) -> tuple[Session, str]:
         "credentials_file": (None, None, os.devnull, None),
     }
     session = Session(session_vars=nowhere)
-    access, separator, rest = key.partition(":")
-    secret, _, token = rest.partition(":")
+    access, separator, secret_and_token = key.partition(":")
+    secret, _, token = secret_and_token.partition(":")
     if separator:
         session.set_credentials(access, secret, token or None)
         return session, "v4"

@@ -128,7 +128,7 @@ def _convert_token_count(reported: float | None) -> int | None:
     return read_token_count(int(reported)) if isinstance(reported, int | float) else None
 
 
-_TEXTS = 96
+_MAX_REQUEST_TEXTS = 96
 """Maximum number of texts in a request."""
 
 
@@ -137,7 +137,7 @@ def _describe_version_3_model(dimensions: int) -> KnownModel:
         dimensions,
         shortens=False,
         input_tokens=512,
-        request_texts=_TEXTS,
+        request_texts=_MAX_REQUEST_TEXTS,
         task_types=True,
         price=Price(per_million=0.10),
     )
@@ -152,7 +152,7 @@ COHERE = Provider(
                 1536,
                 (256, 512, 1024, 1536),
                 input_tokens=128_000,
-                request_texts=_TEXTS,
+                request_texts=_MAX_REQUEST_TEXTS,
                 task_types=True,
                 price=Price(per_million=0.12),
             ),
@@ -162,7 +162,7 @@ COHERE = Provider(
             "embed-english-light-v3.0": _describe_version_3_model(384),
         },
         unlisted=KnownModel(
-            shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True
+            shortens=False, input_tokens=512, request_texts=_MAX_REQUEST_TEXTS, task_types=True
         ),
         default_model="embed-v4.0",
         module=_MODULE,

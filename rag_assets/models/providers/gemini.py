@@ -149,8 +149,8 @@ def _read_charged_token_count(answer: EmbedContentResponse) -> int | None:
     """Return the number of tokens charged: the reported total, or else the sum over all texts."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
-        each = [embedding.statistics for embedding in answer.embeddings or ()]
-        total = sum(int(counted.token_count or 0) for counted in each if counted is not None)
+        statistics = [embedding.statistics for embedding in answer.embeddings or ()]
+        total = sum(int(counted.token_count or 0) for counted in statistics if counted is not None)
     return read_token_count(total)
 
 
@@ -197,7 +197,7 @@ def _read_output_token_count(answer: GenerateContentResponse) -> int | None:
 
 MODULE = "google.genai"
 _DIMENSIONS = (768, 1536, 3072)
-_INPUT_TOKENS = 2048
+_MAX_INPUT_TOKENS = 2048
 
 EMBEDDING = RemoteEmbedding(
     endpoint=GeminiEndpoint,
@@ -205,7 +205,7 @@ EMBEDDING = RemoteEmbedding(
         "gemini-embedding-001": KnownModel(
             1536,
             _DIMENSIONS,
-            input_tokens=_INPUT_TOKENS,
+            input_tokens=_MAX_INPUT_TOKENS,
             task_types=True,
             price=Price(per_million=0.15, batch_per_million=0.075),
         ),
@@ -222,11 +222,11 @@ EMBEDDING = RemoteEmbedding(
             (768, 1536),
             shortens=False,
             native=768,
-            input_tokens=_INPUT_TOKENS,
+            input_tokens=_MAX_INPUT_TOKENS,
             task_types=True,
         ),
     },
-    unlisted=KnownModel(input_tokens=_INPUT_TOKENS, task_types=True),
+    unlisted=KnownModel(input_tokens=_MAX_INPUT_TOKENS, task_types=True),
     default_model="gemini-embedding-001",
     auto_dimensions=1536,
     module=MODULE,

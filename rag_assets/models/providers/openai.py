@@ -258,13 +258,13 @@ def _build_chat_reply(text: str, usage: object, finish_reason: str) -> ChatReply
 _TAG = "rag_assets"
 _PATH: Final = "/v1/embeddings"
 _TRANSFER_SECONDS = 900.0
-_PAGE = 100
+_BATCHES_PER_PAGE = 100
 # Ids, states and codes are logged, stored and shown, and a server could return the key in place of
 # one.
 _BATCH_ID = re.compile(r"batch_[A-Za-z0-9]{1,80}")
 _FILE_ID = re.compile(r"file-[A-Za-z0-9]{1,80}")
-_UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
-_OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+_RUNNING_STATES = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
+_ENDED_STATES = frozenset({"completed", "failed", "expired", "cancelled"})
 _CODES = frozenset(
     {"token_limit_exceeded", "request_limit_exceeded", "rate_limit_exceeded", "too_many_tasks"}
     | {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
@@ -305,7 +305,7 @@ class OpenAIBatches(OpenAIEndpoint):
         """Return the id of the newest batch with this tag; see BatchApi.find."""
 
         async def search(sdk: AsyncOpenAI) -> str | None:
-            async for batch in sdk.batches.list(limit=_PAGE):
+            async for batch in sdk.batches.list(limit=_BATCHES_PER_PAGE):
                 if (batch.metadata or {}).get(_TAG) == tag:
                     return _require_id_pattern(batch.id, _BATCH_ID)
                 if batch.created_at < since.timestamp():
@@ -371,9 +371,9 @@ class OpenAIBatches(OpenAIEndpoint):
 
 
 def _read_status(batch: Batch) -> BatchStatus:
-    if batch.status in _UNDER_WAY:
+    if batch.status in _RUNNING_STATES:
         return BatchStatus("under way")
-    if batch.status not in _OVER:
+    if batch.status not in _ENDED_STATES:
         raise ValueError("the batch has an unknown state")
     if _list_files(batch) or batch.status == "completed":
         return BatchStatus("ended")
@@ -404,7 +404,7 @@ _LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line: many times a vector of 4,096 dimensions as JSON."""
 _MAX_CHARGED_TOKENS = 1_000_000
 """Largest reported number of tokens of a text that is plausible; no model reads as many."""
-_OK = 200
+_HTTP_OK = 200
 
 
 class ResultFiles(OpenAIEndpoint):
@@ -441,13 +441,13 @@ async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             part = await anext(parts, None)
         if part is None:
             break
-        *ended, rest = part.split(b"\n")
+        *ended, partial_line = part.split(b"\n")
         for end in ended:
             line += end
             if line.strip():
                 yield bytes(line)
             line.clear()
-        line += rest
+        line += partial_line
         if len(line) > _LINE_BYTES:
             raise MalformedResponse(
                 f"a batch's results have a line of more than {_LINE_BYTES:,} bytes"
@@ -462,7 +462,7 @@ def _parse_result(line: bytes, embedder_id: str) -> BatchResult:
         answer = json.loads(line)
         key = str(answer["custom_id"])
         response = answer.get("response") or {}
-        if answer.get("error") or response.get("status_code") != _OK:
+        if answer.get("error") or response.get("status_code") != _HTTP_OK:
             return BatchResult(key, None)
         body = response["body"]
         [data] = body["data"]
@@ -486,7 +486,7 @@ def _read_result_token_count(body: dict[str, Any]) -> int:
     return tokens
 
 
-_REQUEST_TOKENS = 300_000
+_MAX_REQUEST_TOKENS = 300_000
 MODULE = "openai.resources"
 """Module of the SDK to import in advance; the SDK imports its resources only when they are used."""
 
@@ -495,15 +495,17 @@ EMBEDDING = RemoteEmbedding(
     models={
         "text-embedding-3-small": KnownModel(
             1536,
-            request_tokens=_REQUEST_TOKENS,
+            request_tokens=_MAX_REQUEST_TOKENS,
             price=Price(per_million=0.02, batch_per_million=0.01),
         ),
         "text-embedding-3-large": KnownModel(
             3072,
-            request_tokens=_REQUEST_TOKENS,
+            request_tokens=_MAX_REQUEST_TOKENS,
             price=Price(per_million=0.13, batch_per_million=0.065),
         ),
-        "text-embedding-ada-002": KnownModel(1536, shortens=False, request_tokens=_REQUEST_TOKENS),
+        "text-embedding-ada-002": KnownModel(
+            1536, shortens=False, request_tokens=_MAX_REQUEST_TOKENS
+        ),
     },
     unlisted=KnownModel(shortens=False),
     default_model="text-embedding-3-small",

@@ -127,7 +127,7 @@ class CircuitBreakerReranker:
             self._open_until = self._clock() + OPEN_SECONDS
 
 
-_MAX_BYTES = 8 * 1024 * 1024
+_MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Maximum bytes of a response, since vLLM returns the passages too."""
 
 HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
@@ -204,7 +204,7 @@ def _classify_fault(error: ProviderError) -> RerankFault:
 class SdkReranker(SdkConnection[Sdk]):
     """A reranker at one server, for one event loop; it does not retry."""
 
-    most_bytes = _MAX_BYTES
+    most_bytes = _MAX_RESPONSE_BYTES
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
         """Request the scores of all passages; return the response's JSON or its list of results."""

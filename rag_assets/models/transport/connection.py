@@ -209,15 +209,15 @@ class SdkConnection(ABC, Generic[Sdk]):
     def _build_http_client(self) -> httpx2.AsyncClient:
         from rag_assets.models.transport import http_client
 
-        most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
+        max_bytes = self.most_bytes or http_client.MAX_RESPONSE_BYTES
         if self.server.base_url is None:
             return http_client.build_provider_client(
-                self.get_address(), most_bytes=most, key_headers=self.key_headers
+                self.get_address(), most_bytes=max_bytes, key_headers=self.key_headers
             )
         return http_client.build_tenant_client(
             self.server.base_url,
             self._allowed,
-            most_bytes=most,
+            most_bytes=max_bytes,
             read_seconds=self.server.silent_seconds,
             key_headers=self.key_headers,
         )

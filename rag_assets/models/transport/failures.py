@@ -21,7 +21,7 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
 )
 
-_LONGEST_WAIT = 86_400.0
+_MAX_RETRY_SECONDS = 86_400.0
 """Maximum seconds of a pause that a server requires: longer pauses are cut to a day."""
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -113,7 +113,7 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
 def _build_unavailable_error(refusal: Refusal, model: str) -> ProviderUnavailable:
     stated_seconds = refusal.retry_after
     wait = parse_retry_after(refusal.headers) if stated_seconds is None else stated_seconds
-    wait = None if wait is None else min(wait, _LONGEST_WAIT)
+    wait = None if wait is None else min(wait, _MAX_RETRY_SECONDS)
     is_limited = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
     problem = "limits requests" if is_limited else "is unavailable"
     error = ProviderUnavailable(f"{model} {problem} (HTTP {refusal.status})", retry_after=wait)

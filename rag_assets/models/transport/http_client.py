@@ -213,7 +213,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _parse_origin(request.url) != self._origin:
             raise build_unsent_refusal(
-                "a request to a server other than that of base_url was blocked"
+                "a request was blocked: its server is not the server of base_url"
             )
         for address in await self._resolve_permitted():
             try:
@@ -266,7 +266,7 @@ _UNICAST = IPv6Network("2000::/3")  # all global unicast addresses that IANA has
 _NAT64 = IPv6Network("64:ff9b::/96")
 # Networks that ipaddress, in this or an earlier Python, calls global although they have no public
 # servers.
-_NOT_PUBLIC = (
+_NON_PUBLIC_NETWORKS = (
     IPv4Network("192.0.0.0/24"),  # protocol assignments
     IPv4Network("192.88.99.0/24"),  # relays of 6to4
     IPv6Network("2001::/23"),  # protocol assignments, including Teredo and ORCHID
@@ -285,7 +285,7 @@ def is_public(address: Address) -> bool:
         return False
     if isinstance(address, IPv6Address) and address not in _UNICAST:
         return False
-    return not any(address in network for network in _NOT_PUBLIC)
+    return not any(address in network for network in _NON_PUBLIC_NETWORKS)
 
 
 def _extract_ipv4(address: Address) -> IPv4Address | None:

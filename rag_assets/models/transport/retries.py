@@ -69,7 +69,7 @@ class SlidingWindowLimiter:
             self._ended_sum -= self._ended.popleft()[1]
 
 
-_LONGEST_SHARED_PAUSE = 300.0
+_MAX_SHARED_PAUSE_SECONDS = 300.0
 """Maximum seconds of a pause, since the cause may be gone long before the time that a provider
 requires."""
 
@@ -83,7 +83,7 @@ class RetryPolicy:
     tries: int
     seconds: float
     """Maximum seconds of all attempts and the pauses between them."""
-    least: float
+    min_seconds_left: float
     """Seconds that must be left for a further attempt to start."""
     first_pause: float = 1.0
     """Maximum seconds of the pause before the second attempt; doubled before every further
@@ -102,9 +102,9 @@ class RetryPolicy:
 
 
 # Providers count requests by the minute, and a Retry-After is rarely longer.
-DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, least=5.0)
+DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, min_seconds_left=5.0)
 """Limits for documents, which can wait: giving up would delay them for longer."""
-QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
+QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, min_seconds_left=1.0, first_pause=0.25)
 """Limits for queries, for which callers wait: ten seconds in total."""
 
 
@@ -148,8 +148,8 @@ class RetriedCall(Generic[AnswerT]):
         """Make attempts until one succeeds, and return its response.
 
         Args:
-            deadline: time.monotonic() after which neither the first attempt is sent, nor a
-                further attempt that the provider has postponed.
+            deadline: a time.monotonic(). After it, the first attempt is not sent, and neither is
+                a further attempt that the provider has postponed.
 
         Raises:
             DeadlineExceeded: the deadline passed; the call may be made again later.
@@ -164,7 +164,7 @@ class RetriedCall(Generic[AnswerT]):
         while answer is None:
             await self._wait(deadline)
             try:
-                answer = await self._attempt(self._give_up - self._policy.least)
+                answer = await self._attempt(self._give_up - self._policy.min_seconds_left)
             except DeadlineExceeded:
                 raise self._build_failure() from None
         return answer
@@ -197,9 +197,9 @@ class RetriedCall(Generic[AnswerT]):
         pause = self._policy.draw_pause(self.attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
-            shared = min(pause, _LONGEST_SHARED_PAUSE)
+            shared = min(pause, _MAX_SHARED_PAUSE_SECONDS)
             self._traffic.pause(shared, is_limited=failure.is_limited)
-        latest = self._give_up - self._policy.least
+        latest = self._give_up - self._policy.min_seconds_left
         if self.attempts >= self._policy.tries or time.monotonic() + pause > latest:
             raise failure
         until = math.inf if failure.retry_after is None or deadline is None else deadline

@@ -29,7 +29,7 @@ from rag_assets.privacy.secrets.values import (
 
 _RULE = "assigned-secret"
 _REACH = 420
-_NEAR = 400
+_NEAR_CHARACTERS = 400
 
 _CLOSING = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
 _NOTE = r"(?:[ \t]?(?:\([^()\n]{1,48}\)|\[[^\[\]\n]{1,48}\]))?"
@@ -132,13 +132,13 @@ def find_assigned(text: str, name: Name) -> Iterator[SecretSpan]:
 
 def _find_listed(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the credentials in a list after a name: `tokens: [X, Y]`, or lines with a dash."""
-    found = _LISTED.match(text, name.end, name.end + _REACH)
-    if found is None:
+    match = _LISTED.match(text, name.end, name.end + _REACH)
+    if match is None:
         return
-    for item in _ITEM.finditer(text, *found.span(found.lastgroup or 0)):
+    for item in _ITEM.finditer(text, *match.span(match.lastgroup or 0)):
         quoted = item["quoted"] is not None
         value = item[0].strip("\"'")
-        if value != "-" and is_secret_value(name.kind, value, quoted=quoted):
+        if value != "-" and is_secret_value(name.kind, value, is_quoted=quoted):
             start = item.start(item.lastgroup or 0)
             yield SecretSpan(start, start + len(value), _RULE)
 
@@ -150,9 +150,9 @@ def _find_value(text: str, name: Name) -> SecretSpan | None:
     if whole is not None:
         return whole
     for pattern in (_NESTED, _ASSIGNED, _ON_NEXT_LINE):
-        found = pattern.match(text, name.end, name.end + _REACH)
-        if found is not None:
-            return _accept(text, name, found)
+        match = pattern.match(text, name.end, name.end + _REACH)
+        if match is not None:
+            return _accept(text, name, match)
     return None
 
 
@@ -166,10 +166,10 @@ def _find_paired(text: str, name: Name) -> SecretSpan | None:
 
 def _find_phrase(text: str, name: Name) -> SecretSpan | None:
     """Find a passphrase of several plain words after a name; it must end with the line."""
-    found = _PHRASED.match(text, name.end, name.end + _REACH)
-    if found is None or name.kind is not ValueKind.PASSWORD or not is_phrase(found["bare"]):
+    match = _PHRASED.match(text, name.end, name.end + _REACH)
+    if match is None or name.kind is not ValueKind.PASSWORD or not is_phrase(match["bare"]):
         return None
-    return SecretSpan(*found.span("bare"), _RULE)
+    return SecretSpan(*match.span("bare"), _RULE)
 
 
 def _find_in_directive(text: str, name: Name) -> SecretSpan | None:
@@ -177,14 +177,14 @@ def _find_in_directive(text: str, name: Name) -> SecretSpan | None:
     known = name.text.lower() in _DIRECTIVES
     if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
         return None
-    found = _SET.match(text, name.end, name.end + _REACH)
-    if found is None or is_placeholder(found["bare"]):
+    match = _SET.match(text, name.end, name.end + _REACH)
+    if match is None or is_placeholder(match["bare"]):
         return None
     if name.kind is ValueKind.RANDOM and not is_secret_value(
-        name.kind, found["bare"], quoted=False
+        name.kind, match["bare"], is_quoted=False
     ):
         return None
-    return SecretSpan(*found.span("bare"), _RULE)
+    return SecretSpan(*match.span("bare"), _RULE)
 
 
 def _is_paired(text: str, pair: re.Match[str]) -> bool:
@@ -196,31 +196,31 @@ def _is_paired(text: str, pair: re.Match[str]) -> bool:
     return is_alphabetic_password(value) and _LINE_END.match(text, pair.end()) is not None
 
 
-def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
-    group = found.lastgroup or ""
-    start, end = found.span(group)
+def _accept(text: str, name: Name, match: re.Match[str]) -> SecretSpan | None:
+    group = match.lastgroup or ""
+    start, end = match.span(group)
     if group in {"bare", "emphasis"}:
         end = _trim_end(text, start, end)
     value = text[start:end]
     if text.startswith("...", end):
         return None
-    if not _is_credential(text, name, value, group, found):
+    if not _is_credential(text, name, value, group, match):
         return None
     return SecretSpan(start, end, _RULE)
 
 
-def _is_credential(text: str, name: Name, value: str, group: str, found: re.Match[str]) -> bool:
+def _is_credential(text: str, name: Name, value: str, group: str, match: re.Match[str]) -> bool:
     if name.kind is ValueKind.PIN:
         return is_pin(value)
     expected = name.kind if name.kind in {ValueKind.PASSWORD, ValueKind.RANDOM} else ValueKind.KEY
     quoted = group not in {"bare"}
     if quoted and _is_label(text, name, value):
         return False
-    if is_secret_value(expected, value, quoted=quoted):
+    if is_secret_value(expected, value, is_quoted=quoted):
         return True
     if name.kind is ValueKind.PASSWORD and not quoted:
         return is_alphabetic_password(value) and _may_be_password_of_letters(
-            text, name, value, found
+            text, name, value, match
         )
     return False
 
@@ -237,15 +237,15 @@ def _is_label(text: str, name: Name, value: str) -> bool:
     return " " in key or (key[:1].isupper() and not key.isupper() and "_" not in key)
 
 
-def _may_be_password_of_letters(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
+def _may_be_password_of_letters(text: str, name: Name, value: str, match: re.Match[str]) -> bool:
     """Return whether a value of letters only may be a password on this line.
 
     The rest of the line must be empty, and the line must not be code.
     """
     begin = text.rfind("\n", 0, name.start) + 1
-    end = text.find("\n", found.end())
+    end = text.find("\n", match.end())
     line = text[begin : end if end >= 0 else len(text)]
-    rest = text[found.end() : begin + len(line)].strip(" \t\r*_`.\"'|/->")
+    rest = text[match.end() : begin + len(line)].strip(" \t\r*_`.\"'|/->")
     if name.start and text[name.start - 1] == ";":
         return True
     if rest and not _FOLLOWED.match(rest) and not _ENVIRONMENT.search(text, begin, name.end):
@@ -254,7 +254,7 @@ def _may_be_password_of_letters(text: str, name: Name, value: str, found: re.Mat
         return not is_type_name(value)
     if (
         is_type_name(value)
-        and "=" not in found[0]
+        and "=" not in match[0]
         and _TYPED.search(_get_paragraph(text, begin, end))
     ):
         return False
@@ -274,7 +274,10 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
 
 def _get_paragraph(text: str, begin: int, end: int) -> str:
     """Return the paragraph around a line: the text between the previous and the next blank line."""
-    low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
+    low, high = (
+        max(0, begin - _NEAR_CHARACTERS),
+        (end if end >= 0 else len(text)) + _NEAR_CHARACTERS,
+    )
     first = text.rfind("\n\n", low, begin)
     last = text.find("\n\n", begin, high)
     return text[first + 2 if first >= 0 else low : last if last >= 0 else min(high, len(text))]
@@ -332,8 +335,8 @@ _DEFAULT = re.compile(r"(?::[-=?]?|:=)(?P<text>[^\s{}$\"'`]{3,256})\}")
 _LABEL_END = re.compile(r"[*_`'}]{0,3}(?::?[ \t]?\([^()|\n]{1,40}\))?:?[*_`]{0,3}")
 _PARTING = re.compile(r"[ \t]*\|{1,2}|[ ]?\t|[ ]{3,40}(?=[^ |])")
 _CELL_MARKS = " \t\r*_`'"
-_LONGEST_ROW = 400
-_MOST_ROWS = 1_000
+_MAX_ROW_CHARACTERS = 400
+_MAX_ROWS = 1_000
 _DELIMITER = re.compile(r"\|\||\^|!!|\||(?<=^)!")
 _FIRST_IN_ELEMENT = re.compile(r"(?<!/)>\s{0,20}(?:[\w-]{1,20}[ \t]){0,3}\Z")
 _FIRST_CELL = re.compile(r"(?:^|\n)[ \t>]*\|?[ \t]*[*_`]{0,3}(?:[\w-]+[ \t]){0,2}\Z")
@@ -349,8 +352,8 @@ def find_in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the value of a name in markup, a call or a table."""
     limit = name.end + _MARKUP_REACH
     for pattern in _select_patterns(text, name):
-        found = pattern.match(text, name.end, limit)
-        span = _accept_in_markup(name, found, pattern) if found is not None else None
+        match = pattern.match(text, name.end, limit)
+        span = _accept_in_markup(name, match, pattern) if match is not None else None
         if span is not None:
             yield span
             break
@@ -359,8 +362,8 @@ def find_in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
         yield cell
     yield from _find_in_column(text, name)
     if _EXPANSION.search(text, max(0, name.start - 60), name.end):
-        found = _DEFAULT.match(text, name.end, limit)
-        span = _accept_in_markup(name, found, _DEFAULT) if found is not None else None
+        match = _DEFAULT.match(text, name.end, limit)
+        span = _accept_in_markup(name, match, _DEFAULT) if match is not None else None
         if span is not None:
             yield span
 
@@ -371,15 +374,15 @@ def _find_in_row(text: str, name: Name) -> SecretSpan | None:
     parting = _PARTING.match(text, label.end() if label else name.end)
     if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
         return None
-    end = text.find("\n", parting.end(), parting.end() + _LONGEST_ROW)
-    row = text[parting.end() : end if end >= 0 else parting.end() + _LONGEST_ROW]
+    end = text.find("\n", parting.end(), parting.end() + _MAX_ROW_CHARACTERS)
+    row = text[parting.end() : end if end >= 0 else parting.end() + _MAX_ROW_CHARACTERS]
     aligned = "|" not in parting[0] and "\t" not in parting[0]
     cells = [row] if aligned else re.split(r"\||\t", row)
     value = cells[0].strip(_CELL_MARKS)
     described = any(cell.strip(_CELL_MARKS) for cell in cells[1:])
     if aligned and (value.endswith(",") or " " in value or ":" in text[name.end : parting.start()]):
         return None
-    if name.kind is ValueKind.PAIR or not is_cell_secret(name.kind, value, described=described):
+    if name.kind is ValueKind.PAIR or not is_cell_secret(name.kind, value, is_described=described):
         return None
     start = parting.end() + row.index(value)
     return SecretSpan(start, start + len(value), _RULE)
@@ -387,7 +390,7 @@ def _find_in_row(text: str, name: Name) -> SecretSpan | None:
 
 def _find_in_column(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the cells below a name in the first row of a table, in wiki markup and plain text."""
-    low = max(0, name.start - _LONGEST_ROW)
+    low = max(0, name.start - _MAX_ROW_CHARACTERS)
     begin = text.rfind("\n", low, name.start) + 1 or low
     if begin and text[begin - 1] != "\n":
         return
@@ -395,10 +398,10 @@ def _find_in_column(text: str, name: Name) -> Iterator[SecretSpan]:
     if not head.startswith(("|", "^", "!")) or text[max(0, begin - 2) : begin - 1] == "|":
         return
     column = len(_DELIMITER.findall(head)) - 1
-    at = text.find("\n", name.end, name.end + _LONGEST_ROW)
-    for _ in range(_MOST_ROWS):
-        end = text.find("\n", at + 1, at + _LONGEST_ROW) if at >= 0 else -1
-        line = text[at + 1 : end] if end >= 0 else text[at + 1 : at + _LONGEST_ROW]
+    at = text.find("\n", name.end, name.end + _MAX_ROW_CHARACTERS)
+    for _ in range(_MAX_ROWS):
+        end = text.find("\n", at + 1, at + _MAX_ROW_CHARACTERS) if at >= 0 else -1
+        line = text[at + 1 : end] if end >= 0 else text[at + 1 : at + _MAX_ROW_CHARACTERS]
         if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")):
             return
         cell = _find_cell(line, column)
@@ -435,12 +438,12 @@ def _select_patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
 
 
 def _accept_in_markup(
-    name: Name, found: re.Match[str], pattern: re.Pattern[str]
+    name: Name, match: re.Match[str], pattern: re.Pattern[str]
 ) -> SecretSpan | None:
-    group = next(g for g in _TEXTS if g in found.re.groupindex and found[g] is not None)
-    start, end = found.span(group)
-    value = found[group].strip()
-    start += len(found[group]) - len(found[group].lstrip())
+    group = next(g for g in _TEXTS if g in match.re.groupindex and match[g] is not None)
+    start, end = match.span(group)
+    value = match[group].strip()
+    start += len(match[group]) - len(match[group].lstrip())
     end = start + len(value)
     if any(map(str.isspace, value)):
         phrase = name.kind is ValueKind.PASSWORD and is_phrase(value)
@@ -453,25 +456,25 @@ def _accept_in_markup(
         good = is_pin(value)
     elif name.kind is ValueKind.PASSWORD:
         quoted = group in {"double", "single", "tick"}
-        good = is_secret_value(ValueKind.PASSWORD, value, quoted=quoted)
+        good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=quoted)
         if pattern is _CALL and value.replace("_", "").isalpha():
-            good = is_alphabetic_password(value) and _is_password_call(name, found)
+            good = is_alphabetic_password(value) and _is_password_call(name, match)
         good = good or (group in {"text", "bare"} and is_alphabetic_password(value))
     else:
-        good = is_secret_value(ValueKind.KEY, value, quoted=True) or (
+        good = is_secret_value(ValueKind.KEY, value, is_quoted=True) or (
             pattern is _ELEMENT and is_bare_password(value) and not value.isdigit()
         )
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _is_password_call(name: Name, found: re.Match[str]) -> bool:
+def _is_password_call(name: Name, match: re.Match[str]) -> bool:
     """Return whether the argument of a call is the password: `setPassword("X")`, `PASSWORD || "X"`.
 
     In other calls, the argument is a text about a password.
     """
-    if "(" not in found[0]:
+    if "(" not in match[0]:
         return True
-    method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.text
+    method = match.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.text
     return method or name.text.lower().startswith(("set", "with"))
 
 

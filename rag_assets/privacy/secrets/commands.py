@@ -76,8 +76,8 @@ _ENDS = re.compile(
 )
 _PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
 _BEFORE_FLAG = " \t\r\n\"'`([{=,|*_<>"
-_COMMAND_LINE = 400
-_NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
+_MAX_COMMAND_CHARACTERS = 400
+_PREFIXES_WITHOUT_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
 _GROUPS = ("within", "inside", "double", "single", "bare")
 
 
@@ -87,16 +87,16 @@ def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         if anchor.start < done or (anchor.start and text[anchor.start - 1] not in _BEFORE_FLAG):
             continue
-        found = _FLAG.match(text, anchor.start)
-        if found is None or found["name"].lower().startswith(_NO_VALUE):
+        match = _FLAG.match(text, anchor.start)
+        if match is None or match["name"].lower().startswith(_PREFIXES_WITHOUT_VALUE):
             continue
-        kind = find_value_kind(found["name"])
+        kind = find_value_kind(match["name"])
         if kind is None:
             continue
-        done = found.end()
+        done = match.end()
         if kind not in {ValueKind.PASSWORD, ValueKind.KEY}:
             continue
-        span = _accept(found, password=kind is ValueKind.PASSWORD)
+        span = _accept(match, is_password=kind is ValueKind.PASSWORD)
         if span is not None:
             yield span
 
@@ -108,10 +108,10 @@ def _find_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             text[anchor.start - 1].isspace() or text[anchor.start - 1] in "\"'`("
         ):
             continue
-        found = _USER_QUOTED.match(text, anchor.start) or _USER.match(text, anchor.start)
-        if found is None:
+        match = _USER_QUOTED.match(text, anchor.start) or _USER.match(text, anchor.start)
+        if match is None:
             continue
-        start, end = _get_span(found)
+        start, end = _get_span(match)
         value = text[start:end]
         line = text[text.rfind("\n", 0, anchor.start) + 1 : anchor.start]
         known = _CLIENTS.search(line) is not None or _CLIENTS.search(
@@ -130,49 +130,53 @@ def _find_attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]
             continue
         line = text[max(text.rfind("\n", 0, anchor.start) + 1, anchor.start - 400) : anchor.start]
         if _DATABASES.search(line):
-            found = _ATTACHED.match(text, anchor.start) or _SPACED.match(text, anchor.start)
+            match = _ATTACHED.match(text, anchor.start) or _SPACED.match(text, anchor.start)
         else:
-            found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
-        if found is None:
+            match = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
+        if match is None:
             continue
-        span = _accept(found, known=True)
+        span = _accept(match, is_known=True)
         if span is not None and not text[span.start : span.end].isdigit():
             yield span
 
 
-def _accept_in_netrc(found: re.Match[str]) -> SecretSpan | None:
-    is_login = _LOGIN.search(found.string[max(0, found.start() - 160) : found.start()])
-    return _accept(found) if is_login else None
+def _accept_in_netrc(match: re.Match[str]) -> SecretSpan | None:
+    is_login = _LOGIN.search(match.string[max(0, match.start() - 160) : match.start()])
+    return _accept(match) if is_login else None
 
 
-def _accept_in_pgpass(found: re.Match[str]) -> SecretSpan | None:
+def _accept_in_pgpass(match: re.Match[str]) -> SecretSpan | None:
     """Return X in `host:port:database:user:X`, as in .pgpass."""
-    value = found["bare"]
-    if not _HOST.search(found.string, max(0, found.start() - 256), found.start()):
+    value = match["bare"]
+    if not _HOST.search(match.string, max(0, match.start() - 256), match.start()):
         return None
     if is_placeholder(value) or value.isdigit():
         return None
-    return SecretSpan(*found.span("bare"), "pgpass-password")
+    return SecretSpan(*match.span("bare"), "pgpass-password")
 
 
-def _accept_in_command(found: re.Match[str]) -> SecretSpan | None:
+def _accept_in_command(match: re.Match[str]) -> SecretSpan | None:
     """Return the credential in a command; None if its value is a placeholder."""
-    span = _accept(found, known=True)
-    is_written = span is not None and may_be_real_value(found.string[span.start : span.end])
+    span = _accept(match, is_known=True)
+    is_written = span is not None and may_be_real_value(match.string[span.start : span.end])
     return span if is_written else None
 
 
 def _accept(
-    found: re.Match[str], *, password: bool = True, strict: bool = True, known: bool = False
+    match: re.Match[str],
+    *,
+    is_password: bool = True,
+    is_strict: bool = True,
+    is_known: bool = False,
 ) -> SecretSpan | None:
     """Return the span of the value in a match; None if the value is not a credential.
 
     Args:
-        strict: whether only a credential is possible at this position.
-        known: whether the program takes a credential there, so that the text is not a sentence.
+        is_strict: whether only a credential is possible at this position.
+        is_known: whether the program takes a credential there, so that the text is not a sentence.
     """
-    start, end = _get_span(found)
-    value = found.string[start:end]
+    start, end = _get_span(match)
+    value = match.string[start:end]
     while end > start and value[-1] in ".)]}*_~\\" and not value[:-1].endswith(value[-1]):
         value, end = value[:-1], end - 1
     if (
@@ -182,18 +186,18 @@ def _accept(
         or value.startswith(("-", "/", "./", "~/", "@", "file:", "("))
     ):
         return None
-    if not password:
+    if not is_password:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
-    elif strict:
-        good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
+    elif is_strict:
+        good = is_known or not value.isalpha() or _ENDS.match(match.string, end) is not None
     else:
-        good = is_secret_value(ValueKind.PASSWORD, value, quoted=False)
+        good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=False)
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _get_span(found: re.Match[str]) -> tuple[int, int]:
-    group = next(g for g in _GROUPS if g in found.re.groupindex and found[g] is not None)
-    return found.span(group)
+def _get_span(match: re.Match[str]) -> tuple[int, int]:
+    group = next(g for g in _GROUPS if g in match.re.groupindex and match[g] is not None)
+    return match.span(group)
 
 
 _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
@@ -258,10 +262,10 @@ def _find_secrets_in_flags(
     """Find the values of a flag that means a credential only on command lines of some programs."""
     for anchor in anchors:
         at = anchor.start + 1
-        low = max(0, at - _COMMAND_LINE)
+        low = max(0, at - _MAX_COMMAND_CHARACTERS)
         begin = max(text.rfind("\n", low, at) + 1, low)
-        found = value.match(text, at) if programs.search(text, begin, at) else None
-        span = _accept(found) if found is not None else None
+        match = value.match(text, at) if programs.search(text, begin, at) else None
+        span = _accept(match) if match is not None else None
         if span is not None and may_be_real_value(text[span.start : span.end]):
             yield span
 
@@ -283,7 +287,7 @@ _DEFAULTS = frozenset(
 )
 _QUOTED = r"[\"']?(?P<value>[^\s\"';<>{}|\[\]]{4,256})"
 _TYPE = r"(?:[0-9][ \t]+)?"
-_LINE_LEFT = 200
+_MAX_LINE_CHARACTERS = 200
 _BLOCK_LINES = 6
 _SERVER = re.compile(r"(?i:radius|tacacs\+?|aaa-server|server-private)\b")
 _SETTING = re.compile(
@@ -323,27 +327,27 @@ def _find_device_lines(
     pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
-        found = pattern.match(text, anchor.start, anchor.end + _LINE_LEFT)
-        if found is not None and is_device_secret(found) and _is_line_start(text, anchor.start):
-            yield SecretSpan(*found.span("value"), "device-secret")
+        match = pattern.match(text, anchor.start, anchor.end + _MAX_LINE_CHARACTERS)
+        if match is not None and is_device_secret(match) and _is_line_start(text, anchor.start):
+            yield SecretSpan(*match.span("value"), "device-secret")
 
 
 def _is_line_start(text: str, at: int) -> bool:
     """Return whether only a prompt, a sign or words of a setting precede an offset on its line."""
-    low = max(0, at - _LINE_LEFT)
+    low = max(0, at - _MAX_LINE_CHARACTERS)
     begin = max(text.rfind("\n", low, at) + 1, low)
     before = text[begin:at]
     return not before.strip(" \t>*-`\"'#") or _SETTING.search(before) is not None
 
 
-def is_device_secret(found: re.Match[str]) -> bool:
+def is_device_secret(match: re.Match[str]) -> bool:
     """Return whether a device's value is a credential; a word of letters must end its line."""
-    value = found["value"].rstrip(".,:")
+    value = match["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False
     if not value.isalpha():
         return len(value) >= _SHORTEST and any(map(str.isalnum, value))
-    ends = _WHOLE.match(found.string, found.end("value")) is not None
+    ends = _WHOLE.match(match.string, match.end("value")) is not None
     return len(value) >= _SHORTEST_WORD and ends and not value.isupper()
 
 
@@ -353,15 +357,15 @@ _KEY = re.compile(r"[ \t]+key[ \t]+" + _TYPE + _QUOTED)
 def _find_server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find `key X` on an indented line below the line that defines a RADIUS or TACACS server."""
     for anchor in anchors:
-        found = _KEY.match(text, anchor.start + 1, anchor.end + _LINE_LEFT)
-        if found is None or not is_device_secret(found):
+        match = _KEY.match(text, anchor.start + 1, anchor.end + _MAX_LINE_CHARACTERS)
+        if match is None or not is_device_secret(match):
             continue
         at = anchor.start
         for _ in range(_BLOCK_LINES):
-            begin = text.rfind("\n", max(0, at - _LINE_LEFT), at) + 1
+            begin = text.rfind("\n", max(0, at - _MAX_LINE_CHARACTERS), at) + 1
             if not text[begin : begin + 1].isspace():
                 if _SERVER.match(text, begin, at):
-                    yield SecretSpan(*found.span("value"), "device-secret")
+                    yield SecretSpan(*match.span("value"), "device-secret")
                 break
             at = begin - 1
 
@@ -385,7 +389,7 @@ RULES: Sequence[Rule] = (
     build_rule(_BATCH, _accept, "htpasswd"),
     build_rule(_SECURE_STRING, _accept, "convertto-securestring"),
     build_rule(_CREDENTIAL, _accept, "networkcredential("),
-    build_rule(_CISCO, partial(_accept, strict=False), "enable ", "username "),
+    build_rule(_CISCO, partial(_accept, is_strict=False), "enable ", "username "),
     build_rule(_CHPASSWD, _accept, "echo "),
     build_rule(_STDIN, _accept, "echo "),
     *(
@@ -410,16 +414,16 @@ def _find_argument(argument: int, text: str, anchors: Sequence[Anchor]) -> Itera
     for anchor in anchors:
         at = anchor.end
         for number in range(argument + 1):
-            found = _ARGUMENT.match(text, at, anchor.end + _REACH)
-            if found is None:
+            match = _ARGUMENT.match(text, at, anchor.end + _REACH)
+            if match is None:
                 break
-            at = found.end()
-            if number == argument and found["text"]:
-                value = found["text"]
-                good = is_secret_value(ValueKind.PASSWORD, value, quoted=True)
+            at = match.end()
+            if number == argument and match["text"]:
+                value = match["text"]
+                good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=True)
                 if good and not _ADDRESS_OR_ALGORITHM.fullmatch(value):
-                    yield SecretSpan(*found.span("text"), "argument-secret")
-            if found["end"] == ")":
+                    yield SecretSpan(*match.span("text"), "argument-secret")
+            if match["end"] == ")":
                 break
 
 
@@ -441,7 +445,7 @@ _IDENTIFIED = re.compile(
     r"(?P<quote>[\"'`])(?P<text>[^\"'`\r\n]{3,256})(?P=quote)",
     re.IGNORECASE,
 )
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 
 
 def _find_in_insert_statements(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
@@ -451,7 +455,7 @@ def _find_in_insert_statements(text: str, anchors: Sequence[Anchor]) -> Iterator
             continue
         names = [find_value_kind(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
         done = head.end()
-        for _ in range(_MOST_ROWS if any(names) else 0):
+        for _ in range(_MAX_ROWS if any(names) else 0):
             row = _TUPLE.match(text, done)
             if row is None:
                 break
@@ -470,11 +474,11 @@ def _find_values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | 
         start = value.end()
 
 
-def _accept_identified(found: re.Match[str]) -> SecretSpan | None:
+def _accept_identified(match: re.Match[str]) -> SecretSpan | None:
     """Return X in `IDENTIFIED BY 'X'`."""
-    if not is_secret_value(ValueKind.PASSWORD, found["text"], quoted=True):
+    if not is_secret_value(ValueKind.PASSWORD, match["text"], is_quoted=True):
         return None
-    return SecretSpan(*found.span("text"), "assigned-secret")
+    return SecretSpan(*match.span("text"), "assigned-secret")
 
 
 STATEMENT_RULES: Sequence[Rule] = (

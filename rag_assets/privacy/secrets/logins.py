@@ -25,8 +25,8 @@ from rag_assets.privacy.secrets.values import (
 )
 
 _ADDRESS_REACH = 600
-_SHORTEST = 3
-_TOKEN_LENGTH = 8
+_MIN_PASSWORD_LENGTH = 3
+_MIN_TOKEN_LENGTH = 8
 _PASSWORD_WORDS = frozenset({"x-oauth-basic", "port", "oauth2", "[password]"})
 # Match the last @ before the path; a slash belongs to a password only if no port ends there.
 _CREDENTIALS = re.compile(
@@ -60,19 +60,19 @@ def _find_in_addresses(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretS
     for anchor in anchors:
         if anchor.start < done or not _SCHEME.search(text, max(0, anchor.start - 32), anchor.start):
             continue
-        found = _find_in_address(text, anchor.end)
-        if found is not None:
-            done = found.end
-            yield found
+        span = _find_in_address(text, anchor.end)
+        if span is not None:
+            done = span.end
+            yield span
 
 
 def _find_in_address(text: str, at: int) -> SecretSpan | None:
     limit = at + _ADDRESS_REACH
-    found = _CREDENTIALS.match(text, at, limit) or _SPACED.match(text, at, limit)
-    if found is not None:
-        start, end = found.span("password")
+    match = _CREDENTIALS.match(text, at, limit) or _SPACED.match(text, at, limit)
+    if match is not None:
+        start, end = match.span("password")
         following = text.find("://", start, end)
-        if following < 0 and _is_password(found["password"]):
+        if following < 0 and _is_password(match["password"]):
             return SecretSpan(start, end, "uri-password")
         return None
     user = _PLAIN_USER.match(text, at, limit)
@@ -82,24 +82,30 @@ def _find_in_address(text: str, at: int) -> SecretSpan | None:
 
 
 def _is_password(value: str) -> bool:
-    if len(value) < _SHORTEST or value.lower() in _PASSWORD_WORDS or value.startswith("["):
+    if (
+        len(value) < _MIN_PASSWORD_LENGTH
+        or value.lower() in _PASSWORD_WORDS
+        or value.startswith("[")
+    ):
         return False
     if value.isupper() and value.replace("_", "").isalpha():
         return False
     return not is_placeholder(value) and not value.isspace()
 
 
-def _accept_in_header(found: re.Match[str]) -> SecretSpan | None:
+def _accept_in_header(match: re.Match[str]) -> SecretSpan | None:
     """Return the value of `Authorization` after its scheme; None for a placeholder."""
-    value = found["value"].rstrip(".*_")
+    value = match["value"].rstrip(".*_")
     if value.lower().startswith("credential=") or _CALL.match(value):
         return None
-    known = (found["scheme"] or "").lower() in _SCHEMES
+    known = (match["scheme"] or "").lower() in _SCHEMES
     if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/.%":
         return None
-    if not (is_key(value, quoted=True) or (known and _is_opaque(found.string, found.end(), value))):
+    if not (
+        is_key(value, is_quoted=True) or (known and _is_opaque(match.string, match.end(), value))
+    ):
         return None
-    start = found.start("value")
+    start = match.start("value")
     return SecretSpan(start, start + len(value), "authorization-header")
 
 
@@ -114,18 +120,18 @@ def _is_opaque(text: str, end: int, value: str) -> bool:
     return ends and is_alphabetic_password(value) and not is_predicate(value)
 
 
-def _accept_after_scheme(found: re.Match[str]) -> SecretSpan | None:
+def _accept_after_scheme(match: re.Match[str]) -> SecretSpan | None:
     """Return a random value after `Bearer` or `Basic`."""
-    value = found["value"].rstrip(".-_")
+    value = match["value"].rstrip(".-_")
     digits = any(map(str.isdigit, value)) or value.endswith("=")
-    if len(value) < _TOKEN_LENGTH or not digits or not is_token_body(value.rstrip("=")):
+    if len(value) < _MIN_TOKEN_LENGTH or not digits or not is_token_body(value.rstrip("=")):
         return None
-    start = found.start("value")
+    start = match.start("value")
     return SecretSpan(start, start + len(value), "bearer-token")
 
 
 _REACH = 160
-_LEAST_MIXED = 8
+_MIN_MIXED_LENGTH = 8
 _VALUE = r"[*_`\"'“„]{0,2}(?P<value>[^\s\"'`<>|“”„]{6,128})"
 _NOUN = r"(?:the[ \t]|dem[ \t]|das[ \t])?(?:password[ \t]|passwort[ \t]|kennwort[ \t]|pass[ \t]|pw[ \t]|passphrase[ \t])?:?[ \t]?"
 _AS_USER = re.compile(
@@ -153,25 +159,25 @@ def _is_generated(value: str) -> bool:
     return is_bare_password(value) and (
         is_strong(value)
         or (
-            len(value) >= _LEAST_MIXED
+            len(value) >= _MIN_MIXED_LENGTH
             and (is_mixed(value) or _NUMBERED.fullmatch(value) is not None)
         )
     )
 
 
-def _accept(found: re.Match[str]) -> SecretSpan | None:
+def _accept(match: re.Match[str]) -> SecretSpan | None:
     """Return the value of a match without punctuation; None if it does not look generated."""
-    start, end = found.span("value")
-    while end > start + 1 and found.string[end - 1] in ".,;:)*_":
+    start, end = match.span("value")
+    while end > start + 1 and match.string[end - 1] in ".,;:)*_":
         end -= 1
-    is_credential = _is_generated(found.string[start:end])
+    is_credential = _is_generated(match.string[start:end])
     return SecretSpan(start, end, "login-secret") if is_credential else None
 
 
 def _find_after_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
-        found = _AS_USER.match(text, anchor.end, anchor.end + _REACH)
-        span = _accept(found) if found is not None else None
+        match = _AS_USER.match(text, anchor.end, anchor.end + _REACH)
+        span = _accept(match) if match is not None else None
         if span is not None:
             yield span
 
@@ -181,29 +187,29 @@ def _find_before_verbs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretS
     for anchor in anchors:
         low = max(0, anchor.start - _REACH)
         begin = max(text.rfind("\n", low, anchor.start) + 1, low)
-        for found in _AS_USER.finditer(text, begin, anchor.start):
-            span = _accept(found)
+        for match in _AS_USER.finditer(text, begin, anchor.start):
+            span = _accept(match)
             if span is not None:
                 yield span
 
 
-def _accept_after_user(found: re.Match[str]) -> SecretSpan | None:
+def _accept_after_user(match: re.Match[str]) -> SecretSpan | None:
     """Return the password X in `jane.doe / X`, if it is one."""
-    start = found.start()
-    is_user = _USER_BEFORE.search(found.string, max(0, start - 132), start)
-    return _accept(found) if is_user else None
+    start = match.start()
+    is_user = _USER_BEFORE.search(match.string, max(0, start - 132), start)
+    return _accept(match) if is_user else None
 
 
-def _accept_wifi_password(found: re.Match[str]) -> SecretSpan | None:
-    if is_placeholder(found["value"]) or found["value"].isalpha():
+def _accept_wifi_password(match: re.Match[str]) -> SecretSpan | None:
+    if is_placeholder(match["value"]) or match["value"].isalpha():
         return None
-    return SecretSpan(*found.span("value"), "wifi-password")
+    return SecretSpan(*match.span("value"), "wifi-password")
 
 
-_MOST_COOKIES = 40
-_MOST_CODES = 30
-_DISTINCT = 4
-_COOKIE_LENGTH = 16
+_MAX_COOKIES = 40
+_MAX_CODES = 30
+_MIN_DISTINCT_CHARACTERS = 4
+_MIN_COOKIE_LENGTH = 16
 _COOKIE = re.compile(
     r"[ \t\"';:]*(?P<name>[\w.!#$%&*+^`|~-]{1,80})=(?P<value>[^\s;,\"'<>`]{1,4096})"
 )
@@ -234,20 +240,20 @@ def _find_cookies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         before = _BEFORE_COOKIES.match(text, anchor.start) if anchor.start >= done else None
         at = before.end() if before is not None else 0
-        for _ in range(_MOST_COOKIES if before is not None else 0):
-            found = _COOKIE.match(text, at)
-            if found is None:
+        for _ in range(_MAX_COOKIES if before is not None else 0):
+            match = _COOKIE.match(text, at)
+            if match is None:
                 break
-            done = at = found.end()
-            if _is_session(found["name"], found["value"]):
-                yield SecretSpan(*found.span("value"), "session-cookie")
+            done = at = match.end()
+            if _is_session(match["name"], match["value"]):
+                yield SecretSpan(*match.span("value"), "session-cookie")
             if text[at : at + 1] != ";":
                 break
 
 
 def _is_session(name: str, value: str) -> bool:
     lowered = name.lower()
-    if lowered in _ATTRIBUTES or lowered.startswith(_TRACKERS) or len(value) < _COOKIE_LENGTH:
+    if lowered in _ATTRIBUTES or lowered.startswith(_TRACKERS) or len(value) < _MIN_COOKIE_LENGTH:
         return False
     if is_placeholder(value) or is_token_placeholder(value) or value[0] in "$<{[(":
         return False
@@ -259,24 +265,24 @@ def _find_codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         introduced = _INTRODUCED.match(text, anchor.end)
         at = introduced.end() if introduced is not None else anchor.end
-        found: list[re.Match[str]] = []
-        while len(found) < _MOST_CODES and (code := _CODES.match(text, at)):
-            found.append(code)
+        codes: list[re.Match[str]] = []
+        while len(codes) < _MAX_CODES and (code := _CODES.match(text, at)):
+            codes.append(code)
             at = code.end()
             if text[at : at + 1] in "`\"'":
                 at += 1
-        if len(found) > 1 or (found and introduced is not None and introduced["colon"].strip()):
-            for code in found:
-                if len(set(code["code"])) >= _DISTINCT:
+        if len(codes) > 1 or (codes and introduced is not None and introduced["colon"].strip()):
+            for code in codes:
+                if len(set(code["code"])) >= _MIN_DISTINCT_CHARACTERS:
                     yield SecretSpan(*code.span("code"), "backup-code")
 
 
 def _find_recovery_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find FileVault's recovery keys: six groups of four."""
     for anchor in anchors:
-        found = _VAULT.match(text, anchor.end)
-        if found is not None and not is_token_placeholder(found["code"]):
-            yield SecretSpan(*found.span("code"), "recovery-key")
+        match = _VAULT.match(text, anchor.end)
+        if match is not None and not is_token_placeholder(match["code"]):
+            yield SecretSpan(*match.span("code"), "recovery-key")
 
 
 RULES: Sequence[Rule] = (

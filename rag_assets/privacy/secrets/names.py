@@ -97,11 +97,11 @@ _PASS_QUALIFIERS = frozenset(
     {"proxy", "first", "second", "two", "single", "one", "multi", "render", "ask"}
 )
 _IDENTIFIER = re.compile(r"[\w.$-]*")
-_LEFT_REACH = 64
+_REACH_BEFORE = 64
 _WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _ADJECTIVE = re.compile(r"[ \t](?:d['’]|de[ \t])?([^\W\d_]{3,16}|\d{1,2})(?=[ \t]{0,2}[:=：])")
-_BEFORE = re.compile(r"([A-Za-z]{2,16})[ \t]\Z")
-_OF_PASSE = re.compile(r"mots? de \Z", re.IGNORECASE)
+_WORD_BEFORE = re.compile(r"([A-Za-z]{2,16})[ \t]\Z")
+_MOT_DE_PASSE = re.compile(r"mots? de \Z", re.IGNORECASE)
 _PIN = re.compile(r"(?:PIN|Pin|pin|PUK|ПИН|暗証番号)(?:[ -]?(?:code|Code|CODE))?\Z")
 
 
@@ -118,8 +118,8 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
                 yield Name(anchor.start, anchor.end, kind, text[anchor.start : anchor.end])
             continue
         start = _find_name_start(text, anchor.start)
-        found = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
-        end = max(found.end() if found else 0, anchor.end)  # some names are two words
+        match = _IDENTIFIER.match(text, anchor.start, anchor.end + _REACH_BEFORE)
+        end = max(match.end() if match else 0, anchor.end)  # some names are two words
         while end > anchor.end and text[end - 1] in ".-_$":
             end -= 1
         done = end
@@ -135,11 +135,11 @@ def find_value_kind(name: str) -> ValueKind | None:
     """Return the kind of value that a name, such as a column's, announces; None for other names."""
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
-    return _find_kind(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
+    return _find_kind(bare, 0, len(bare))[0] if len(bare) <= _REACH_BEFORE else None
 
 
 def _find_name_start(text: str, at: int) -> int:
-    low = max(0, at - _LEFT_REACH)
+    low = max(0, at - _REACH_BEFORE)
     while at > low and (text[at - 1].isalnum() or text[at - 1] in "_.-$"):
         at -= 1
     return at
@@ -150,7 +150,11 @@ def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
-    if not words or _is_other_term(text[start:end], words) or _is_other_thing(text, start, words):
+    if (
+        not words
+        or _is_other_term(text[start:end], words)
+        or _has_other_meaning(text, start, words)
+    ):
         return None, start
     if words[-1] in {"key", "keys"}:
         if _is_wifi_key(text, start, end):
@@ -169,7 +173,7 @@ def _is_other_term(name: str, words: list[str]) -> bool:
     return words[-1] == "pass" and (verdict or words[0] in _PASS_QUALIFIERS)
 
 
-_OTHER_BEFORE = {
+_MEANING_CHANGING_WORDS = {
     "token": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
     "tokens": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
     "pin": re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z"),
@@ -177,14 +181,14 @@ _OTHER_BEFORE = {
 """Words before a name that change its meaning, as in a page token, or a pin of a board."""
 
 
-def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
+def _has_other_meaning(text: str, start: int, words: list[str]) -> bool:
     """Return whether the word before a name, or its absence, shows that no credential is meant."""
-    low = max(0, start - _LEFT_REACH)
+    low = max(0, start - _REACH_BEFORE)
     if words[-1] == "passe":
-        return _OF_PASSE.search(text, low, start) is None
+        return _MOT_DE_PASSE.search(text, low, start) is None
     if len(words) > 1:
         return words[-1] in {"token", "tokens"} and words[-2] in _OTHER_TOKENS
-    before = _OTHER_BEFORE.get(words[-1])
+    before = _MEANING_CHANGING_WORDS.get(words[-1])
     return before is not None and before.search(text, low, start) is not None
 
 
@@ -225,7 +229,7 @@ _WIFI_PARTS = ("wi-fi", "wifi", "wlan", "wpa", "ssid", "netzwerk")
 
 def _is_wifi_key(text: str, start: int, end: int) -> bool:
     """Return whether a key belongs to a wireless network: `WLAN key`, `WiFi: Depot, key`."""
-    low = max(0, start - _LEFT_REACH)
+    low = max(0, start - _REACH_BEFORE)
     begin = max(text.rfind("\n", low, start) + 1, low)
     beside = text[begin:end].lower()
     return any(part in beside for part in _WIFI_PARTS) and _WIFI.search(beside) is not None
@@ -256,7 +260,7 @@ def _find_kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKin
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
         return (None if words[-2] in _GENERIC_BEFORE else kind), start
-    before = _BEFORE.search(text, max(0, start - 20), start)
+    before = _WORD_BEFORE.search(text, max(0, start - 20), start)
     if before is None:
         return ValueKind.RANDOM, start
     if before[1].lower() in _KEY_QUALIFIERS:

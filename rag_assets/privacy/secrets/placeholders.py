@@ -91,7 +91,7 @@ _PREDICATE = re.compile(
     r"|eux|euse|nte|ura|uro|ato|ata|ito|ita|uto|uta|cia|cio|aire|arie?|tre|ous|ough|ime|own|ost|ong|ort"
     r"|ique|aux|elle|elles?|imo|ima|ano|ana)$"
 )
-_SHORT = 6
+_SHORT_WORD_LENGTH = 6
 
 
 def is_made_of_words(value: str) -> bool:
@@ -112,11 +112,15 @@ def is_predicate(word: str) -> bool:
 
     A noun without an article cannot follow there; such a word is the password itself.
     """
-    return len(word) < _SHORT or word.lower() in WORDS or _PREDICATE.search(word) is not None
+    return (
+        len(word) < _SHORT_WORD_LENGTH
+        or word.lower() in WORDS
+        or _PREDICATE.search(word) is not None
+    )
 
 
-_FEW = 3
-_DISTINCT = 6
+_FEW_DISTINCT_CHARACTERS = 3
+_MIN_DISTINCT_CHARACTERS = 6
 _PARTS = (
     "...", "…", "xxxx", "****", "••••", "your-", "your_", "your ", "example.com", "placeholder",
     "insert-", "insert_", "environ", "getenv", "process.env", "change-me", "change_me", "changeme",
@@ -132,7 +136,7 @@ _TOKEN_PARTS = (
     "xxxx", "your", "example", "placeholder", "redacted", "_here", "-here", "tokenhere", "keyhere", "...",
     "replace", "dummy", "goes-here", "insert-", "insert_", "***", "•••", "verylong", "abc123", "fake-", "fake_",
 )  # fmt: skip
-_RUN = 6
+_MIN_REPEATED_CHARACTERS = 6
 """A generated value never contains this many equal characters in a row."""
 _SEQUENCES = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -141,8 +145,8 @@ _SEQUENCES = (
     "9876543210",
 )
 _FOLLOWING = frozenset(pair for text in _SEQUENCES for pair in pairwise(text))
-_SEQUENCE = 4
-_SEQUENCE_SHARE = 0.7
+_MIN_SEQUENCE_LENGTH = 4
+_MIN_SEQUENCE_SHARE = 0.7
 _PERIOD, _LEAST_PERIODIC = 8, 16
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{8,64}={0,2}")
@@ -163,7 +167,7 @@ def is_placeholder(value: str) -> bool:
     bare = value.strip("\"'`“”‘’«» \t")
     lowered = bare.strip("()[]{}.,;:!?*_").lower()
     if not lowered:
-        return len(set(bare)) <= _FEW
+        return len(set(bare)) <= _FEW_DISTINCT_CHARACTERS
     if bare.endswith(("...", "…")) or bare.lower().startswith(_STARTS):
         return True
     return _is_reference(bare) or _is_description(lowered) or is_encoded_placeholder(bare)
@@ -181,7 +185,11 @@ def _is_reference(bare: str) -> bool:
 
 def _is_description(lowered: str) -> bool:
     """Return whether a value describes what to fill in, or is an example, or repetitive."""
-    if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
+    if (
+        len(set(lowered)) < _FEW_DISTINCT_CHARACTERS
+        or is_made_of_words(lowered)
+        or lowered.endswith(_ENDS)
+    ):
         return True
     if (
         "example" in lowered
@@ -199,7 +207,9 @@ def _is_description(lowered: str) -> bool:
 def is_token_placeholder(body: str) -> bool:
     """Return whether the part of a token after its prefix is a placeholder: `ghp_xxxxxxxx`."""
     lowered = body.lower()
-    if len(set(lowered)) < _DISTINCT or any(part in lowered for part in _TOKEN_PARTS):
+    if len(set(lowered)) < _MIN_DISTINCT_CHARACTERS or any(
+        part in lowered for part in _TOKEN_PARTS
+    ):
         return True
     return has_placeholder_shape(lowered)
 
@@ -235,7 +245,7 @@ def _is_repetitive(plain: str) -> bool:
     run = 1
     for before, after in pairwise(plain):
         run = run + 1 if before == after else 1
-        if run >= _RUN:
+        if run >= _MIN_REPEATED_CHARACTERS:
             return True
     if len(plain) < _LEAST_PERIODIC:
         return False
@@ -251,6 +261,6 @@ def _is_sequential(plain: str) -> bool:
         if pair in _FOLLOWING:
             run += 1
             continue
-        covered += run if run >= _SEQUENCE else 0
+        covered += run if run >= _MIN_SEQUENCE_LENGTH else 0
         run = 1
-    return covered >= max(_SEQUENCE + 1, _SEQUENCE_SHARE * len(plain))
+    return covered >= max(_MIN_SEQUENCE_LENGTH + 1, _MIN_SEQUENCE_SHARE * len(plain))

@@ -37,7 +37,7 @@ _BODY = re.compile(
     rf"(?:{_LINE}[A-Za-z0-9+/]{{1,64}}={{1,2}}(?![A-Za-z0-9]))?"
 )
 _HEAD_LENGTH = 32
-_LEAST_BODY = 60
+_MIN_BODY_LENGTH = 60
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _OPENSSH = b"openssh-key-v1\0"
 _LONG_FORM = 0x80
@@ -106,7 +106,7 @@ def _find_bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         if body is None or not _is_key_start(text[anchor.start : anchor.start + _HEAD_LENGTH]):
             run = _BASE64.match(text, anchor.start)
             done = run.end() if run else anchor.end
-        elif len(body[0]) >= _LEAST_BODY:
+        elif len(body[0]) >= _MIN_BODY_LENGTH:
             done = body.end()
             yield SecretSpan(anchor.start, done, "private-key-body")
 

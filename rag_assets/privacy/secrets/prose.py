@@ -49,7 +49,7 @@ _STATED = re.compile(
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\n]{2,120}?)(?P=stars)(?![\w*])"
     r"|(?P<bare>[^\s\"'`“”„«»<>|]{4,200}))"
 )
-_BESIDE = re.compile(
+_VALUE_NEXT_TO_NAME = re.compile(
     rf"{_CLOSING}[ \t]{{1,4}}(?:[*_]{{0,3}}[\"'`“„«](?P<marked>[^\s\"'`“”„«»]{{4,121}})[\"'`”“»]"
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\s]{3,120}?)(?P=stars)(?![\w*])"
     r"|\(?(?P<bare>[^\s\"'`“”„«»<>|()]{4,200}))"
@@ -74,7 +74,7 @@ _SET_TO = re.compile(
 _BARE_OF = re.compile(
     r"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){1,4}(?<!this[ \t])(?<!each[ \t]))(?P<latter>[^\s\"'`<>|]{4,128})"
 )
-_LOOSE = (
+_LOOSE_PATTERNS = (
     ((" from ", " von ", " de "), _CHANGED),
     ((" auf ", " zu "), _SET_TO),
     (
@@ -82,7 +82,7 @@ _LOOSE = (
         _BARE_OF,
     ),
 )
-"""Patterns for the words after a name; each pattern comes with words of which at least one must
+"""Patterns for the words after a name; each pattern comes with words, at least one of which must
 occur."""
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
@@ -91,8 +91,8 @@ _GLUED = re.compile(
 )
 _WORD_AFTER = re.compile(r"[*_]{1,3}[ \t][a-z]{2,}")
 _GROUPS = ("marked", "starred", "bare")
-_STRONG = 8
-_TOKEN = 20
+_MIN_STRONG_LENGTH = 8
+_MIN_TOKEN_LENGTH = 20
 
 
 def find_stated(text: str, name: Name) -> Iterator[SecretSpan]:
@@ -107,11 +107,11 @@ def find_stated(text: str, name: Name) -> Iterator[SecretSpan]:
     if phrase is not None and name.kind is ValueKind.PASSWORD and is_phrase(phrase["bare"]):
         yield SecretSpan(*phrase.span("bare"), _RULE)
         return
-    found = _STATED.match(text, name.end, limit)
-    span = _accept(text, name, found) if found is not None else None
-    if span is not None and found is not None and _is_continued(text, span, found):
+    match = _STATED.match(text, name.end, limit)
+    span = _accept(text, name, match) if match is not None else None
+    if span is not None and match is not None and _is_continued(text, span, match):
         span = None
-    if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
+    if span is None and (beside := _VALUE_NEXT_TO_NAME.match(text, name.end, limit)) is not None:
         span = _accept_after_name(text, name, beside)
     if span is None:
         span = _find_before(text, name)
@@ -121,10 +121,10 @@ def find_stated(text: str, name: Name) -> Iterator[SecretSpan]:
         yield from _find_changed(text, name)
 
 
-def _is_continued(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
+def _is_continued(text: str, span: SecretSpan, match: re.Match[str]) -> bool:
     """Return whether a sentence goes on after an emphasized word: `It is **very** important`."""
     value = text[span.start : span.end]
-    starred = found["starred"] is not None and value.isalpha() and value.islower()
+    starred = match["starred"] is not None and value.isalpha() and value.islower()
     return starred and is_predicate(value) and _WORD_AFTER.match(text, span.end) is not None
 
 
@@ -133,14 +133,14 @@ def _find_changed(text: str, name: Name) -> Iterator[SecretSpan]:
     if text[name.end : name.end + 1] not in {" ", "\t"}:
         return
     following = text[name.end : name.end + _REACH]
-    for words, pattern in _LOOSE:
+    for words, pattern in _LOOSE_PATTERNS:
         likely = any(word in following for word in words)
-        found = pattern.match(text, name.end, name.end + _REACH) if likely else None
-        if found is None:
+        match = pattern.match(text, name.end, name.end + _REACH) if likely else None
+        if match is None:
             continue
-        for group in found.groupdict():
-            start = found.start(group)
-            end = _trim_end(text, *found.span(group))
+        for group in match.groupdict():
+            start = match.start(group)
+            end = _trim_end(text, *match.span(group))
             if _is_evident_credential(name, text[start:end]):
                 yield SecretSpan(start, end, _RULE)
         return
@@ -156,18 +156,18 @@ def _is_evident_credential(name: Name, value: str) -> bool:
 
 def _find_ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find a value stated in a script without spaces: `パスワードはXです`, `密码是X`."""
-    found = _GLUED.match(text, name.end, name.end + _REACH)
-    if found is None:
+    match = _GLUED.match(text, name.end, name.end + _REACH)
+    if match is None:
         return
-    value = found["bare"].rstrip(".,;:")
-    if is_secret_value(name.kind, value, quoted=False) and not is_placeholder(value):
-        yield SecretSpan(found.start("bare"), found.start("bare") + len(value), _RULE)
+    value = match["bare"].rstrip(".,;:")
+    if is_secret_value(name.kind, value, is_quoted=False) and not is_placeholder(value):
+        yield SecretSpan(match.start("bare"), match.start("bare") + len(value), _RULE)
 
 
-def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
-    group = next(g for g in _GROUPS if found[g] is not None)
+def _accept(text: str, name: Name, match: re.Match[str]) -> SecretSpan | None:
+    group = next(g for g in _GROUPS if match[g] is not None)
     marked = group != "bare"
-    start, end = found.span(group)
+    start, end = match.span(group)
     end = _trim_end(text, start, end)
     value = text[start:end]
     if is_placeholder(value) or name.kind is ValueKind.PAIR:
@@ -177,16 +177,16 @@ def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     if name.kind is ValueKind.PIN:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
     if (
-        found["to"]
+        match["to"]
         and not _is_evident_password(value)
         and not is_key(value)
         and (not marked or "-" in value)
     ):
         return None
     if name.kind is ValueKind.KEY:
-        good = is_key(value, quoted=marked)
+        good = is_key(value, is_quoted=marked)
     elif marked:
-        good = is_secret_value(ValueKind.PASSWORD, value, quoted=True) and not (
+        good = is_secret_value(ValueKind.PASSWORD, value, is_quoted=True) and not (
             value.isalpha() and value.istitle()
         )
     else:
@@ -196,20 +196,20 @@ def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _accept_after_name(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+def _accept_after_name(text: str, name: Name, match: re.Match[str]) -> SecretSpan | None:
     """Return the value directly after a name, if its form alone shows that it is a credential."""
-    group = next(g for g in _GROUPS if found[g] is not None)
-    start, end = found.span(group)
+    group = next(g for g in _GROUPS if match[g] is not None)
+    start, end = match.span(group)
     end = _trim_end(text, start, end)
     value = text[start:end]
     if is_placeholder(value) or "://" in value or "=" in value[:-2] or value[0] in "/-.(}":
         return None
     if name.kind is ValueKind.KEY:
-        good = len(value) >= _TOKEN and is_key(value)
+        good = len(value) >= _MIN_TOKEN_LENGTH and is_key(value)
     elif name.kind is ValueKind.PASSWORD:
         good = _is_evident_password(value)
     elif name.kind is ValueKind.RANDOM:
-        good = len(value) >= _TOKEN and is_generated(value)
+        good = len(value) >= _MIN_TOKEN_LENGTH and is_generated(value)
     else:
         good = name.kind is ValueKind.PIN and is_pin(value)
     return SecretSpan(start, end, _RULE) if good else None
@@ -219,17 +219,17 @@ def _is_evident_password(value: str) -> bool:
     """Return whether the form of a value alone shows a password."""
     if is_password_of_symbols(value) or is_strong(value) or is_scrambled_word(value):
         return True
-    return len(value) >= _STRONG and is_bare_password(value) and is_mixed(value)
+    return len(value) >= _MIN_STRONG_LENGTH and is_bare_password(value) and is_mixed(value)
 
 
 def _find_before(text: str, name: Name) -> SecretSpan | None:
     """Find the value X before its name: `X is the password`, `use X as the token`."""
-    found = _PRECEDING.search(text, max(0, name.start - _REACH), name.start)
-    if found is None or is_placeholder(found["bare"]) or name.kind is ValueKind.RANDOM:
+    match = _PRECEDING.search(text, max(0, name.start - _REACH), name.start)
+    if match is None or is_placeholder(match["bare"]) or name.kind is ValueKind.RANDOM:
         return None
-    value = found["bare"]
+    value = match["bare"]
     good = is_key(value) if name.kind is ValueKind.KEY else _is_evident_password(value)
-    return SecretSpan(*found.span("bare"), _RULE) if good else None
+    return SecretSpan(*match.span("bare"), _RULE) if good else None
 
 
 def _is_unlike_words(value: str) -> bool:

@@ -43,7 +43,7 @@ class Rule:
 def build_rule(
     pattern: re.Pattern[str], accept: Callable[[re.Match[str]], SecretSpan | None], *anchors: str
 ) -> Rule:
-    """Return a rule that tries a pattern at its anchors; `accept` reads a match."""
+    """Return a rule that tries a pattern at anchors; `accept` returns the credential in a match."""
     return Rule(anchors, partial(_find_matches, pattern, accept))
 
 
@@ -54,8 +54,8 @@ def _find_matches(
     anchors: Sequence[Anchor],
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
-        found = pattern.match(text, anchor.start)
-        span = accept(found) if found is not None else None
+        match = pattern.match(text, anchor.start)
+        span = accept(match) if match is not None else None
         if span is not None:
             yield span
 
@@ -84,8 +84,8 @@ class RuleSet:
         hits = self._automaton.find_matches_as_indexes(to_lower_case(text), overlapping=True)
         for number, start, end in hits:
             places.setdefault(self._owners[number], []).append((start, end))
-        for owner, found in places.items():
-            yield from self._rules[owner].find(text, [Anchor(*place) for place in sorted(found)])
+        for owner, anchors in places.items():
+            yield from self._rules[owner].find(text, [Anchor(*place) for place in sorted(anchors)])
         for rule in self._unanchored:
             yield from rule.find(text, ())
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")  # continuation bytes of UTF-8
 # Greedy across lines and quotation marks; commands.py has a rule for each of its flags.
 _REPLACED_RULES = ("curl-auth-user",)
-_WINDOW = 8_192
-_OVERLAP = 2_048
+_WINDOW_CHARACTERS = 8_192
+_OVERLAP_CHARACTERS = 2_048
 _ADDRESS = re.compile(r"://[^/\s]*@")
 
 
@@ -65,17 +65,17 @@ class Kingfisher:
 
     def _scan_window(self, scanner: Scanner, text: str) -> Iterator[SecretSpan]:
         raw = text.encode("utf-8", "surrogatepass")
-        found = [
+        spans = [
             (at["start_offset"], at["end_offset"], finding.rule_id)
             for finding in scanner.scan(raw, timeout=self._timeout)
             if finding.visible
             and not finding.rule_id.endswith(_REPLACED_RULES)
             and (at := finding.location)
         ]
-        if not found:
+        if not spans:
             return
-        characters = _convert_offsets(raw, {n for low, high, _ in found for n in (low, high)})
-        for low, high, rule in found:
+        characters = _convert_offsets(raw, {n for low, high, _ in spans for n in (low, high)})
+        for low, high, rule in spans:
             start, end = characters[low], characters[high]
             value = text[start:end]
             # In an address, only the password is a credential; the project's own rule finds it.
@@ -88,9 +88,9 @@ class Kingfisher:
 def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
     """Yield overlapping windows, since some rules take time quadratic in a text's length."""
     start = 0
-    while start + _WINDOW < length:
-        yield start, start + _WINDOW
-        start += _WINDOW - _OVERLAP
+    while start + _WINDOW_CHARACTERS < length:
+        yield start, start + _WINDOW_CHARACTERS
+        start += _WINDOW_CHARACTERS - _OVERLAP_CHARACTERS
     yield start, length
 
 
@@ -111,13 +111,13 @@ RULES_VERSION = 5
 """Increased by hand when a scan's findings change for any text: more, fewer or other spans.
 
 An increase causes a new scan of all stored data of all tenants; see pipeline/rescan.py. An edit
-that changes no finding, such as that of a name or a comment, does not increase it.
+that changes no finding, such as a renaming or an edited comment, does not increase it.
 tests/unit/privacy/secrets/test_rules_version.py fails if findings change but the version does not.
 """
 
-_MOST_ROUNDS = 24
+_MAX_ROUNDS = 24
 _LINES_AROUND = 8
-_LONGEST_LINE = 2_000
+_MAX_LINE_CHARACTERS = 2_000
 
 
 @cache
@@ -175,19 +175,19 @@ class SecretScanner:
         text around them is scanned again until there are no new findings. A TimeoutError means that a
         scan took too long; there is no partial answer.
         """
-        found = merge_spans(self._scan_views(text))
-        spans = list(found)
+        new_spans = merge_spans(self._scan_views(text))
+        spans = list(new_spans)
         rest = text
-        for _ in range(_MOST_ROUNDS):
-            if not found:
+        for _ in range(_MAX_ROUNDS):
+            if not new_spans:
                 break
-            rest = mask(rest, found)
-            found = merge_spans(
+            rest = mask(rest, new_spans)
+            new_spans = merge_spans(
                 chain.from_iterable(
-                    self._scan_part(rest, *w) for w in _find_lines_around(rest, found)
+                    self._scan_part(rest, *w) for w in _find_lines_around(rest, new_spans)
                 )
             )
-            spans += found
+            spans += new_spans
         return merge_spans(spans)
 
     def _scan_views(self, text: str) -> Iterator[SecretSpan]:
@@ -235,9 +235,9 @@ def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple
     for span in spans:
         start, end = span.start, span.end
         for _ in range(_LINES_AROUND):
-            reach = max(0, start - _LONGEST_LINE)
+            reach = max(0, start - _MAX_LINE_CHARACTERS)
             start = max(reach, text.rfind("\n", reach, start))
-            reach = min(len(text), end + _LONGEST_LINE)
+            reach = min(len(text), end + _MAX_LINE_CHARACTERS)
             line_end = text.find("\n", end + 1, reach)
             end = reach if line_end < 0 else line_end
         if start > high:
@@ -281,6 +281,8 @@ def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: Rul
     # A part of a complete token may look like the start of another.
     before = rules.scan(text[: seam.at])
     # The end of the previous line may hide the start of another token.
-    before = chain(before, (_shift(one, line) for one in rules.scan(text[line : seam.at])))
-    whole = any(other.start <= span.start < other.end for other in before)
-    return not whole and (seam.certain or span.end == seam.end)
+    before = chain(
+        before, (_shift(span_before, line) for span_before in rules.scan(text[line : seam.at]))
+    )
+    is_complete = any(other.start <= span.start < other.end for other in before)
+    return not is_complete and (seam.certain or span.end == seam.end)

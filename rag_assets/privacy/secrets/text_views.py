@@ -48,8 +48,8 @@ _CONFUSABLE_LETTERS = "".join(map(re.escape, _CONFUSABLES))
 _CONFUSABLE_RUN = re.compile(
     rf"[{_INVISIBLE}{_CONFUSABLE_LETTERS}\u00a0\u2002-\u200a\u202f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff\u2460-\u24ff]+"
 )
-_BESIDE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/+=:-")
-_LEAST_RUN = 3
+_WORD_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/+=:-")
+_MIN_RUN_LENGTH = 3
 
 
 class _Piece(NamedTuple):
@@ -119,7 +119,7 @@ class ViewBuilder:
 
 def find_candidates(text: str) -> list[tuple[int, int]]:
     """Return the spans of long words that contain a digit; they may be hidden tokens."""
-    return [found.span() for found in _CANDIDATE.finditer(text) if _DIGIT.search(found[0])]
+    return [match.span() for match in _CANDIDATE.finditer(text) if _DIGIT.search(match[0])]
 
 
 def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
@@ -159,12 +159,12 @@ def fold_lookalikes(text: str) -> View | None:
     return builder.build_if_any()
 
 
-def _is_part_of_word(found: re.Match[str]) -> bool:
+def _is_part_of_word(match: re.Match[str]) -> bool:
     """Return whether lookalike letters are within a word, or are a word themselves."""
-    text, start, end = found.string, found.start(), found.end()
-    if text[start - 1 : start] in _BESIDE or text[end : end + 1] in _BESIDE:
+    text, start, end = match.string, match.start(), match.end()
+    if text[start - 1 : start] in _WORD_CHARACTERS or text[end : end + 1] in _WORD_CHARACTERS:
         return True
-    return end - start >= _LEAST_RUN and unicodedata.normalize("NFKC", found[0]).isascii()
+    return end - start >= _MIN_RUN_LENGTH and unicodedata.normalize("NFKC", match[0]).isascii()
 
 
 @lru_cache(4_096)
@@ -210,10 +210,10 @@ _ESCAPES = re.compile(
     r"|\\u00[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\[\"'nrt/]"
 )
 _ESCAPED_CHARACTERS = {"\\n": "\n", "\\r": "\n", "\\t": "\t", "\\/": "/", '\\"': '"', "\\'": "'"}
-_MOST_ENCODED = 65_536
-_HEAD = 8
-_SEEN_FROM, _SEEN_TO = 0x09, 0x7E
-_READABLE = 0.95
+_MAX_ENCODED_CHARACTERS = 65_536
+_CHECKED_CHARACTERS = 8
+_FIRST_READABLE_BYTE, _LAST_READABLE_BYTE = 0x09, 0x7E
+_MIN_READABLE_SHARE = 0.95
 _WORD_REACH = 240
 
 
@@ -226,32 +226,32 @@ def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
         _unescape(builder, text, start, end)
     for first, last in places:
         for pattern, decode in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
-            for found in pattern.finditer(text, first, last):
-                if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
-                    builder.replace(plain, *found.span())
-                    builder.replace("\n\n", *found.span())
+            for match in pattern.finditer(text, first, last):
+                if len(match[0]) <= _MAX_ENCODED_CHARACTERS and (plain := decode(match[0])):
+                    builder.replace(plain, *match.span())
+                    builder.replace("\n\n", *match.span())
     return builder.build_if_any()
 
 
 def _unquote(builder: ViewBuilder, word: str, offset: int) -> None:
     at = 0
-    for found in re.finditer(r"(?:%[0-9A-Fa-f]{2})+", word):
-        builder.copy(word[at : found.start()], offset + at)
-        raw = unquote_to_bytes(found[0])
+    for match in re.finditer(r"(?:%[0-9A-Fa-f]{2})+", word):
+        builder.copy(word[at : match.start()], offset + at)
+        raw = unquote_to_bytes(match[0])
         for n, byte in enumerate(raw):
-            place = offset + found.start() + 3 * n
+            place = offset + match.start() + 3 * n
             builder.replace(chr(byte), place, place + 3)
-        at = found.end()
+        at = match.end()
     builder.copy(word[at:], offset + at)
     builder.replace("\n\n", offset, offset)
 
 
 def _unescape(builder: ViewBuilder, text: str, start: int, end: int) -> None:
     at = start
-    for found in _ESCAPES.finditer(text, start, end):
-        builder.copy(text[at : found.start()], at)
-        builder.replace(_decode_escape(found[0]), *found.span())
-        at = found.end()
+    for match in _ESCAPES.finditer(text, start, end):
+        builder.copy(text[at : match.start()], at)
+        builder.replace(_decode_escape(match[0]), *match.span())
+        at = match.end()
     builder.copy(text[at:end], at)
     builder.replace("\n\n", end, end)
 
@@ -264,7 +264,10 @@ def _decode_escape(escape: str) -> str:
 
 def _decode_base64(word: str) -> str | None:
     plain = word.rstrip("=").replace("-", "+").replace("_", "/")
-    if not all(_SEEN_FROM <= byte <= _SEEN_TO for byte in base64.b64decode(plain[:_HEAD])):
+    if not all(
+        _FIRST_READABLE_BYTE <= byte <= _LAST_READABLE_BYTE
+        for byte in base64.b64decode(plain[:_CHECKED_CHARACTERS])
+    ):
         return None
     try:
         return _decode_readable(base64.b64decode(plain + "=" * (-len(plain) % 4)))
@@ -285,20 +288,20 @@ def _decode_readable(raw: bytes) -> str | None:
         plain = raw.decode()
     except UnicodeDecodeError:
         return None
-    seen = sum(c.isprintable() or c in "\r\n\t" for c in plain)
-    return plain if plain and seen >= _READABLE * len(plain) else None
+    printable = sum(c.isprintable() or c in "\r\n\t" for c in plain)
+    return plain if plain and printable >= _MIN_READABLE_SHARE * len(plain) else None
 
 
 def _find_words(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:
     """Find the words that contain a match of a pattern, and their start offsets."""
     done = 0
-    for found in pattern.finditer(text):
-        if found.start() < done:
+    for match in pattern.finditer(text):
+        if match.start() < done:
             continue
-        before = _WORD_BEFORE.search(text, max(done, found.start() - _WORD_REACH), found.start())
-        start = before.start() if before else found.start()
-        after = _WORD_AFTER.match(text, found.start(), found.start() + _MOST_ENCODED)
-        done = max(found.end(), after.end() if after else 0)
+        before = _WORD_BEFORE.search(text, max(done, match.start() - _WORD_REACH), match.start())
+        start = before.start() if before else match.start()
+        after = _WORD_AFTER.match(text, match.start(), match.start() + _MAX_ENCODED_CHARACTERS)
+        done = max(match.end(), after.end() if after else 0)
         yield text[start:done], start
 
 
@@ -311,7 +314,7 @@ _LINE_END = re.compile(
 _WORD = re.compile(r"[A-Za-z0-9+/=_~.:-]+")
 _PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
 _VALUE_FOLLOWS = re.compile(r"[ \t]*[:=][ \t]+\S")
-_MOST_PIECES = 8
+_MAX_PIECES = 8
 _LINE_REACH = 240
 
 
@@ -342,7 +345,7 @@ def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
         length = gap.start() - start
         seams: list[Seam] = []
         following: re.Match[str] | None = gap
-        while following is not None and len(seams) < _MOST_PIECES:
+        while following is not None and len(seams) < _MAX_PIECES:
             at = following.end()
             piece = _PIECE_RIGHT.match(text, at, at + _LINE_REACH)
             end = piece.end() if piece else at
@@ -360,8 +363,8 @@ def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
 
 def _find_gaps(text: str) -> Iterator[re.Match[str]]:
     """Find the line ends after a word that looks like a part of a token."""
-    for found in _LINE_END.finditer(text):
-        end = found.end(1)
+    for match in _LINE_END.finditer(text):
+        end = match.end(1)
         # Match backwards: a pattern for the end of a word would be tried from every start.
         word = _WORD.match(text[max(0, end - _LINE_REACH) : end][::-1])
         if word is not None and is_mixed_word(word[0][::-1]):

@@ -187,10 +187,10 @@ def _find_value(
 ) -> Iterator[SecretSpan]:
     done = 0
     for anchor in anchors:
-        found = pattern.match(text, anchor.start) if anchor.start >= done else None
-        if found is not None and accepts(found[1]):
-            done = found.end(1)
-            yield SecretSpan(*found.span(1), name)
+        match = pattern.match(text, anchor.start) if anchor.start >= done else None
+        if match is not None and accepts(match[1]):
+            done = match.end(1)
+            yield SecretSpan(*match.span(1), name)
 
 
 _PARTS_OF_BCRYPT = 3
@@ -214,8 +214,8 @@ def _is_pair(encoded: str) -> bool:
         )
     except (binascii.Error, ValueError):
         return False
-    found = bool(user and colon and password) and (user + password).isascii()
-    return found and not is_encoded_placeholder(encoded)
+    is_pair = bool(user and colon and password) and (user + password).isascii()
+    return is_pair and not is_encoded_placeholder(encoded)
 
 
 def _is_hash(value: str) -> bool:
@@ -248,20 +248,20 @@ _DISCORD = re.compile(r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-
 
 
 def _find_discord_tokens(text: str, _anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for found in _DISCORD.finditer(text):
-        if can_start_token(text, found.start()) and is_mixed(found[0]):
-            yield SecretSpan(*found.span(), "discord-token")
+    for match in _DISCORD.finditer(text):
+        if can_start_token(text, match.start()) and is_mixed(match[0]):
+            yield SecretSpan(*match.span(), "discord-token")
 
 
 def _find_aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find a word of forty base64 characters near a word about AWS."""
     for low, high in _join_windows(anchors, len(text)):
-        for found in _AWS_SECRET.finditer(text, low, high):
-            start, end = found.span()
+        for match in _AWS_SECRET.finditer(text, low, high):
+            start, end = match.span()
             alone = end - start == _AWS_SECRET_LENGTH and can_start_token(text, start)
-            if not alone or is_token_placeholder(found[0]):
+            if not alone or is_token_placeholder(match[0]):
                 continue
-            if is_mixed(found[0]) and found[0].count("/") <= _AWS_SLASHES:
+            if is_mixed(match[0]) and match[0].count("/") <= _AWS_SLASHES:
                 yield SecretSpan(start, end, "aws-secret-access-key")
 
 
@@ -285,9 +285,9 @@ _BASE32_WORD = re.compile(r"(?<![A-Za-z0-9])(?=[a-z]{0,50}[2-7])[a-z2-7]{52}(?![
 def _find_azure_devops_tokens(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find 52 base32 characters near words about Azure DevOps."""
     for low, high in _join_windows(anchors, len(text)):
-        for found in _BASE32_WORD.finditer(text, low, high):
-            if is_token_body(found[0]):
-                yield SecretSpan(*found.span(), "azure-devops-token")
+        for match in _BASE32_WORD.finditer(text, low, high):
+            if is_token_body(match[0]):
+                yield SecretSpan(*match.span(), "azure-devops-token")
 
 
 _GROUP = 6
@@ -297,9 +297,9 @@ _BITLOCKER = re.compile(r"(?<![\d-])\d{6}(?:-\d{6}){7}(?![\d-])")
 def _find_bitlocker_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the recovery keys of BitLocker: eight groups of six digits."""
     for anchor in anchors:
-        found = _BITLOCKER.match(text, max(0, anchor.start - _GROUP))
-        if found is not None and _is_recovery_key(found[0]):
-            yield SecretSpan(*found.span(), "bitlocker-key")
+        match = _BITLOCKER.match(text, max(0, anchor.start - _GROUP))
+        if match is not None and _is_recovery_key(match[0]):
+            yield SecretSpan(*match.span(), "bitlocker-key")
 
 
 @cache

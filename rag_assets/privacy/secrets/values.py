@@ -13,15 +13,15 @@ from rag_assets.privacy.secrets.placeholders import (
     is_token_placeholder,
 )
 
-_FEW = 3
+_SEVERAL = 3
 _SHORT = 4
-_LONG = 24
-_PASSWORD_LENGTH = 6
-_KEY_LENGTH = 16
-_NAMED_KEY_LENGTH = 8
-_PIN_LENGTH = 8
-_SWITCHES = 3
-_GENERATED_LENGTH = 20
+_MIN_LONG_LENGTH = 24
+_MIN_PASSWORD_LENGTH = 6
+_MIN_KEY_LENGTH = 16
+_MIN_NAMED_KEY_LENGTH = 8
+_MAX_PIN_LENGTH = 8
+_MAX_SWITCHES = 3
+_MIN_GENERATED_LENGTH = 20
 _ALGORITHM = re.compile(
     r"(?:sha|md|pbkdf|argon|aes|base|utf|oauth|http|ipv|rfc|hs|rs|es|ps|ed|tls|ssl|v|iso|id|x|p|k)"
     r"[-_]?v?\d{1,4}(?:[-_.]\w{1,10}){0,3}",
@@ -32,7 +32,7 @@ _QUANTITY = re.compile(
 )
 HOST_NAME = re.compile(r"(?:[a-z0-9-]{1,63}\.){1,10}[a-z]{2,24}(?![A-Za-z0-9_.-]*[A-Za-z0-9_-])")
 """A lower-case name of a host or a file; it never continues a token that a layout wrapped."""
-_SYMBOLS = 7
+_MIN_SYMBOLS = 7
 _MARKS = "!@#$%^&*?+~=§€£"
 _PATH = re.compile(r"(?:\.{0,2}|~)/(?![^/.]*[A-Z][^/.]*\d|[^/.]*\d[^/.]*[A-Z])|file:|\\\\|[a-z]:\\")
 _CODE = re.compile(
@@ -85,7 +85,12 @@ def is_random(value: str) -> bool:
     if is_mixed(value):
         return True
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
-    return digits >= _FEW and letters >= _FEW and len(value) >= _LONG and value.isalnum()
+    return (
+        digits >= _SEVERAL
+        and letters >= _SEVERAL
+        and len(value) >= _MIN_LONG_LENGTH
+        and value.isalnum()
+    )
 
 
 def is_token_body(body: str) -> bool:
@@ -96,47 +101,47 @@ def is_token_body(body: str) -> bool:
     if any(map(str.isdigit, body)) and letters:
         return True
     switches = sum(a.isupper() != b.isupper() for a, b in pairwise(letters))
-    return switches > _SWITCHES or (not letters and len(body) >= _KEY_LENGTH)
+    return switches > _MAX_SWITCHES or (not letters and len(body) >= _MIN_KEY_LENGTH)
 
 
-def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
+def is_secret_value(kind: ValueKind, value: str, *, is_quoted: bool) -> bool:
     """Return whether the value of a name is a credential; a quoted value is not code."""
     if is_placeholder(value) or _PATH.match(value):
         return False
     if kind is ValueKind.RANDOM:
         return is_generated(value)
     if kind is ValueKind.PASSWORD:
-        return _is_quoted_password(value) if quoted else is_bare_password(value)
-    return is_key(value, quoted=quoted)
+        return _is_quoted_password(value) if is_quoted else is_bare_password(value)
+    return is_key(value, is_quoted=is_quoted)
 
 
-def is_key(value: str, *, quoted: bool = False) -> bool:
+def is_key(value: str, *, is_quoted: bool = False) -> bool:
     """Return whether a value is a key or token: long and random, or short, mixed and not a name."""
     if "://" in value or any(map(str.isspace, value)) or _TYPE_NAME.fullmatch(value):
         return False
-    if not quoted and _CODE.match(value) and not _is_scrambled(value):
+    if not is_quoted and _CODE.match(value) and not _is_scrambled(value):
         return False
-    if _ALGORITHM.fullmatch(value) or len(value) < _NAMED_KEY_LENGTH:
+    if _ALGORITHM.fullmatch(value) or len(value) < _MIN_NAMED_KEY_LENGTH:
         return is_strong(value) and not _ALGORITHM.fullmatch(value)
     if (
-        len(value) >= _KEY_LENGTH
+        len(value) >= _MIN_KEY_LENGTH
         and is_unlike_name(value)
         and (is_random(value) or _is_dense(value))
     ):
         return True
-    if _BASE32.fullmatch(value) or (len(value) >= _LONG and _is_scrambled(value)):
+    if _BASE32.fullmatch(value) or (len(value) >= _MIN_LONG_LENGTH and _is_scrambled(value)):
         return True
     mixed = value.isalnum() and is_mixed(value) and not _NAME_WORDS.search(value)
     return (
-        (mixed and (quoted or _NUMBERED.search(value) is not None))
-        or (quoted and _is_dense(value))
+        (mixed and (is_quoted or _NUMBERED.search(value) is not None))
+        or (is_quoted and _is_dense(value))
         or is_strong(value)
     )
 
 
 def is_generated(value: str) -> bool:
     """Return whether a value is certainly generated: long, with both cases and digits, not code."""
-    if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
+    if len(value) < _MIN_GENERATED_LENGTH or "://" in value or _CODE.match(value):
         return False
     if not is_mixed(value) or not is_unlike_name(value) or "." in value[:-1] or ":" in value:
         return False
@@ -146,7 +151,7 @@ def is_generated(value: str) -> bool:
 def is_strong(value: str) -> bool:
     """Return whether a value mixes digits, letters and symbols, as a generated password does."""
     return (
-        len(value) >= _PASSWORD_LENGTH
+        len(value) >= _MIN_PASSWORD_LENGTH
         and any(map(str.isdigit, value))
         and any(map(str.isalpha, value))
         and any(c in _MARKS for c in value)
@@ -159,7 +164,7 @@ def _is_dense(value: str) -> bool:
     if not any(map(str.isalpha, value)):
         return False
     runs = re.findall(r"\d+", value)
-    return sum(map(len, runs)) >= _FEW and len(runs) >= _FEW - 1 and is_unlike_name(value)
+    return sum(map(len, runs)) >= _SEVERAL and len(runs) >= _SEVERAL - 1 and is_unlike_name(value)
 
 
 def is_unlike_name(value: str) -> bool:
@@ -172,7 +177,7 @@ def is_unlike_name(value: str) -> bool:
 
 def _is_scrambled(value: str) -> bool:
     """Return whether a value has capitals in several places among small letters, unlike a name."""
-    return len(_CAPITALS.findall(value)) >= _FEW
+    return len(_CAPITALS.findall(value)) >= _SEVERAL
 
 
 def is_bare_password(value: str) -> bool:
@@ -184,7 +189,7 @@ def is_bare_password(value: str) -> bool:
     if is_password_of_symbols(value):
         return True
     value = value.rstrip(".)")
-    if len(value) < _PASSWORD_LENGTH or _is_expression(value) or "://" in value:
+    if len(value) < _MIN_PASSWORD_LENGTH or _is_expression(value) or "://" in value:
         return False
     if _ALGORITHM.fullmatch(value) or (_QUANTITY.fullmatch(value) and not value.isdigit()):
         return False
@@ -196,18 +201,20 @@ def _is_expression(value: str) -> bool:
     """Return whether an unquoted value is code; `Jane.Miller1` is a password, not code."""
     if _CODE_WITHIN.search(value):
         return True
-    found = _CODE.match(value)
-    return found is not None and not (_MEMBER.fullmatch(value) and is_mixed(value))
+    match = _CODE.match(value)
+    return match is not None and not (_MEMBER.fullmatch(value) and is_mixed(value))
 
 
 def is_password_of_symbols(value: str) -> bool:
     """Return whether a value has only symbols, and too many different ones for an operator."""
-    return len(value) >= _SYMBOLS and len(set(value)) >= _SHORT and all(c in _MARKS for c in value)
+    return (
+        len(value) >= _MIN_SYMBOLS and len(set(value)) >= _SHORT and all(c in _MARKS for c in value)
+    )
 
 
 def is_alphabetic_password(value: str) -> bool:
     """Return whether a value of letters, and perhaps hyphens, may be a password."""
-    if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _NAME_WORDS.search(value):
+    if len(value) < _MIN_PASSWORD_LENGTH or is_placeholder(value) or _NAME_WORDS.search(value):
         return False
     if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
         return False
@@ -218,17 +225,17 @@ def is_alphabetic_password(value: str) -> bool:
 
 def has_inner_capitals(value: str) -> bool:
     """Return whether a word has several capitals inside, unlike words and product names."""
-    if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
+    if not value.isalpha() or len(value) < _MIN_NAMED_KEY_LENGTH or is_placeholder(value):
         return False
     return sum(a.islower() and b.isupper() for a, b in pairwise(value)) > 1
 
 
 def is_scrambled_word(value: str) -> bool:
     """Return whether a word changes case as if at random."""
-    if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
+    if not value.isalpha() or len(value) < _MIN_NAMED_KEY_LENGTH or is_placeholder(value):
         return False
     switches = sum(a.isupper() != b.isupper() for a, b in pairwise(value))
-    return switches > _SWITCHES and _CAPITALS.search(value) is not None
+    return switches > _MAX_SWITCHES and _CAPITALS.search(value) is not None
 
 
 def is_type_name(value: str) -> bool:
@@ -245,7 +252,7 @@ def is_phrase(value: str) -> bool:
 
 def is_pin(value: str) -> bool:
     """Return whether a value is four to eight digits."""
-    return value.isdigit() and _SHORT <= len(value) <= _PIN_LENGTH
+    return value.isdigit() and _SHORT <= len(value) <= _MAX_PIN_LENGTH
 
 
 def _is_quoted_password(value: str) -> bool:
@@ -255,7 +262,7 @@ def _is_quoted_password(value: str) -> bool:
         return True
     if len(value) < _SHORT or "://" in value or not any(map(str.isalnum, value)):
         return False
-    if len(value) < _PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
+    if len(value) < _MIN_PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
         return False
     if value.replace("_", "").replace("-", "").replace(".", "").isalpha():
         # A label, a translation, a member, or the name of another credential is not a password.
@@ -263,7 +270,7 @@ def _is_quoted_password(value: str) -> bool:
     return not _ALGORITHM.fullmatch(value)
 
 
-def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> bool:
+def is_cell_secret(kind: ValueKind, value: str, *, is_described: bool = False) -> bool:
     """Return whether the value in a table cell next to or below a name is a credential.
 
     In a table of fields, other cells of the row may describe the name.
@@ -276,19 +283,23 @@ def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> b
         return True
     if kind is ValueKind.RANDOM:
         return is_generated(value)
-    return _is_word_of_secret(kind, value, described=described)
+    return _is_word_of_secret(kind, value, is_described=is_described)
 
 
-def _is_word_of_secret(kind: ValueKind, value: str, *, described: bool) -> bool:
+def _is_word_of_secret(kind: ValueKind, value: str, *, is_described: bool) -> bool:
     if is_password_of_symbols(value):
-        return not described
-    if len(value) < _PASSWORD_LENGTH or _is_technical(value) or (described and _CODE.match(value)):
+        return not is_described
+    if (
+        len(value) < _MIN_PASSWORD_LENGTH
+        or _is_technical(value)
+        or (is_described and _CODE.match(value))
+    ):
         return False
     if value.replace("-", "").replace("_", "").isalpha():
-        return kind is not ValueKind.KEY and not described and is_alphabetic_password(value)
+        return kind is not ValueKind.KEY and not is_described and is_alphabetic_password(value)
     if kind is ValueKind.KEY and not is_unlike_name(value):
-        return not described and is_strong(value)
-    return any(map(str.isalnum, value)) and not (described and value.isdigit())
+        return not is_described and is_strong(value)
+    return any(map(str.isalnum, value)) and not (is_described and value.isdigit())
 
 
 def _is_technical(value: str) -> bool:

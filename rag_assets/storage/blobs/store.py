@@ -136,12 +136,12 @@ class TenantBlobs:
                     yield piece
         except FileNotFoundError:
             raise BlobMissing(
-                f"the uploaded file is not in the store of blobs: {sha256[:16]}",
+                f"the uploaded file is not in the blob store: {sha256[:16]}",
                 hint="upload the file again",
             ) from None
         if digest.hexdigest() != sha256:
             raise BlobAltered(
-                f"the uploaded file is damaged in the store of blobs: {sha256[:16]}",
+                f"the uploaded file is damaged in the blob store: {sha256[:16]}",
                 hint="upload the file again",
             )
 
@@ -201,9 +201,9 @@ class ReceivedFile:
     def write(self, piece: bytes) -> None:
         """Append a piece of the content."""
         with _convert_errors():
-            left = memoryview(piece)
-            while left:
-                left = left[self._file.write(left) or 0 :]
+            remaining = memoryview(piece)
+            while remaining:
+                remaining = remaining[self._file.write(remaining) or 0 :]
         self._digest.update(piece)
         self.size += len(piece)
 
@@ -283,7 +283,7 @@ def _convert_errors(*, may_be_missing: bool = False) -> Iterator[None]:
         if may_be_missing and isinstance(error, FileNotFoundError):
             raise
         raise ServiceUnavailable(
-            f"the store of blobs fails: {error.strerror or type(error).__name__}",
+            f"the blob store failed: {error.strerror or type(error).__name__}",
             hint="check that the folder in RAG_ASSETS_BLOBS_URL is writable and has free space",
         ) from None
     except Exception as error:
@@ -291,7 +291,7 @@ def _convert_errors(*, may_be_missing: bool = False) -> Iterator[None]:
             raise
         # The error's message may contain an address with credentials.
         raise ServiceUnavailable(
-            f"the store of blobs fails: {type(error).__name__}",
+            f"the blob store failed: {type(error).__name__}",
             hint="check RAG_ASSETS_BLOBS_URL and the credentials of the object store",
         ) from None
 
@@ -304,7 +304,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file in a store of blobs.
+    """A file in a blob store.
 
     Attributes:
         name: its path relative to the store, with slashes.
@@ -423,8 +423,8 @@ class FolderPlace:
 
     def folders(self, folder: str) -> list[str]:  # noqa: D102
         path = self._build_path(folder) if folder else self._root
-        found = path.iterdir() if path.is_dir() else ()
-        return sorted(entry.name for entry in found if entry.is_dir())
+        entries = path.iterdir() if path.is_dir() else ()
+        return sorted(entry.name for entry in entries if entry.is_dir())
 
     def remove(self, folder: str) -> None:  # noqa: D102
         path = self._build_path(folder)
@@ -525,7 +525,7 @@ class ObjectPlace:
         import obstore
 
         for batch in obstore.list(self._store, f"{folder}/"):
-            obstore.delete(self._store, [found["path"] for found in batch])
+            obstore.delete(self._store, [entry["path"] for entry in batch])
 
 
 def _list_files(folder: Path) -> Iterator[str]:

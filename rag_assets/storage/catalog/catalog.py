@@ -126,8 +126,8 @@ class Catalog:
         if make not in self._of_systems:
             # If two threads make an object, both get the one that was stored first.
             self._of_systems.setdefault(make, make(self.database))
-        found: TablesT = self._of_systems[make]
-        return found
+        tables: TablesT = self._of_systems[make]
+        return tables
 
     @classmethod
     def open(

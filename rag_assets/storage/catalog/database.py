@@ -108,7 +108,7 @@ class Database:
             connect_args=build_connect_arguments(),
         )
         self._each_alone = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._of_one_state = self._engine.execution_options(
+        self._snapshot_engine = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         self._watched_at = time.monotonic()
@@ -161,7 +161,7 @@ class Database:
     def snapshot(self) -> Iterator[sa.Connection]:
         """Open a read-only transaction in which all statements see the same state."""
         try:
-            with self._of_one_state.begin() as connection:
+            with self._snapshot_engine.begin() as connection:
                 yield connection
         except (OperationalError, InterfaceError) as error:
             raise convert_error(error) from None
@@ -171,9 +171,9 @@ class Database:
         """Open a psycopg cursor, without SQLAlchemy; each statement is a separate transaction."""
         try:
             with self._each_alone.connect() as connection:
-                held = connection.connection.driver_connection
+                driver_connection = connection.connection.driver_connection
                 try:
-                    with cast("psycopg.Connection[Any]", held).cursor() as cursor:
+                    with cast("psycopg.Connection[Any]", driver_connection).cursor() as cursor:
                         yield cursor
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     connection.invalidate()
@@ -181,14 +181,14 @@ class Database:
         except (OperationalError, InterfaceError) as error:
             raise convert_error(error) from None
 
-    def refresh_statistics(self, *of: sa.Table) -> None:
+    def refresh_statistics(self, *tables: sa.Table) -> None:
         """Run ANALYZE on these tables, after many rows were written.
 
         Autovacuum does the same within minutes. Until then, Postgres assumes a single row for a
         new tenant, and joins two tables by comparing every pair of rows. If another process
         already analyzes a table, this does not wait for it.
         """
-        names = ", ".join(table.fullname for table in of)
+        names = ", ".join(table.fullname for table in tables)
         with self.begin() as connection:
             connection.execute(sa.text(f"ANALYZE (SKIP_LOCKED) {names}"))
 
@@ -261,10 +261,10 @@ class Database:
         with self.begin() as connection:
             return connection.scalars(query).all()
 
-    def count(self, tenant_id: str, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+    def count(self, tenant_id: str, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
         """Return the number of a tenant's rows in a table that meet the conditions."""
         query = sa.select(sa.func.count()).select_from(table)
-        return self.fetch_value(query.where(table.c.tenant == tenant_id, *which)) or 0
+        return self.fetch_value(query.where(table.c.tenant == tenant_id, *conditions)) or 0
 
     def write(self, ref: TenantRef, statement: sa.Executable, parameters: Any = None) -> int:
         """Execute a statement in a separate transaction for a tenant; return the number of rows."""
@@ -272,15 +272,15 @@ class Database:
             return connection.execute(statement, parameters).rowcount
 
     def update(
-        self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool], **values: Any
+        self, ref: TenantRef, table: sa.Table, *conditions: sa.ColumnElement[bool], **values: Any
     ) -> int:
         """Change rows of a tenant in a separate transaction; return the number of rows."""
-        is_row = (table.c.tenant == ref.id, *which)
+        is_row = (table.c.tenant == ref.id, *conditions)
         return self.write(ref, sa.update(table).where(*is_row).values(values))
 
-    def delete(self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+    def delete(self, ref: TenantRef, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
         """Delete rows of a tenant in a separate transaction; return the number of rows."""
-        return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *which))
+        return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *conditions))
 
     def time(self) -> datetime:
         """Return the current time of Postgres."""
@@ -373,9 +373,9 @@ def matches_any(column: sa.ColumnElement[str], values: Texts) -> sa.ColumnElemen
     return column == sa.any_(array)
 
 
-def matches_document(one: Any, other: Any) -> sa.ColumnElement[bool]:
+def matches_document(first: Any, second: Any) -> sa.ColumnElement[bool]:
     """Return the SQL condition that rows of two tables belong to the same document."""
-    return sa.and_(one.tenant == other.tenant, one.document_id == other.document_id)
+    return sa.and_(first.tenant == second.tenant, first.document_id == second.document_id)
 
 
 def is_of_documents(columns: Any, tenant_id: str, document_ids: Texts) -> sa.ColumnElement[bool]:
@@ -496,9 +496,9 @@ class ChangeChannel:
                 connection.execute(f"LISTEN {_CHANNEL}")
                 yield None
                 while True:
-                    came = list(connection.notifies(timeout=timeout, stop_after=1))
-                    yield from (notification.payload for notification in came)
-                    if not came:
+                    received = list(connection.notifies(timeout=timeout, stop_after=1))
+                    yield from (notification.payload for notification in received)
+                    if not received:
                         yield None
         except psycopg.OperationalError as error:
             raise ServiceUnavailable(

@@ -157,13 +157,13 @@ class TenantLock(CatalogQueries):
 
 def is_locked(tenant_id: str) -> sa.ColumnElement[bool]:
     """Return the SQL condition that any connection holds a tenant's lock."""
-    held = sa.text(
+    lock_condition = sa.text(
         "SELECT true AS held FROM pg_locks WHERE locktype = 'advisory' AND granted"
         " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
     rows = (
-        held.bindparams(lock_key=compute_lock_key(tenant_id))
+        lock_condition.bindparams(lock_key=compute_lock_key(tenant_id))
         .columns(sa.column("held"))
         .subquery("held")
     )
@@ -214,18 +214,18 @@ def require_sessions(database: Database) -> None:
 
 def _keeps_sessions(database: Database) -> bool:
     key = secrets.randbits(62)
-    unlock, given = sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key}
+    unlock, parameters = sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key}
     with database.session() as connection:
         own = connection.scalar(_PID)
-        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), given)
+        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), parameters)
         for _ in range(_ROUNDS):
             with database.begin() as other:
                 if other.scalar(_PID) == own:
-                    other.execute(unlock, given)
+                    other.execute(unlock, parameters)
                     return False
                 if connection.scalar(_PID) != own or not holds_lock(connection, key):
                     return False
-        connection.execute(unlock, given)
+        connection.execute(unlock, parameters)
     return True
 
 

@@ -187,10 +187,10 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
 
     scripts = ScriptDirectory.from_config(build_alembic_config(None, history.owner))
     try:
-        found = list(scripts.iterate_revisions(history.head, "base"))
+        revisions = list(scripts.iterate_revisions(history.head, "base"))
     except CommandError:
         return frozenset()
-    return frozenset(script.revision for script in found)
+    return frozenset(script.revision for script in revisions)
 
 
 def _require_known(history: _History, present: str) -> None:
@@ -201,7 +201,10 @@ def _require_known(history: _History, present: str) -> None:
 
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
     """Make the connections of a running process notice a schema upgrade by a newer program."""
-    histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
+    histories = {
+        history.version_table: history
+        for history in _iter_histories(systems or installed_systems())
+    }
     statement = sql.SQL(" UNION ALL ").join(
         sql.SQL("SELECT {}, version_num FROM {}").format(name, sql.Identifier(SCHEMA, name))
         for name in histories
@@ -233,7 +236,10 @@ def _begin_own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None
 
 def require_present_schema(database: Database, systems: Systems | None = None) -> None:
     """Require that no newer program upgraded the schema; changes no data."""
-    histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
+    histories = {
+        history.version_table: history
+        for history in _iter_histories(systems or installed_systems())
+    }
     for name, present in (_read_revisions(database, list(histories.values())) or {}).items():
         _require_known(histories[name], present)
 
@@ -247,11 +253,13 @@ def list_other_programs(database: Database) -> list[str]:
         " AND application_name <> :own GROUP BY 1, 2 ORDER BY 1, 2"
     )
     with database.begin() as connection:
-        found = connection.execute(query, {"name": APPLICATION, "own": f"{APPLICATION}{HEAD}"})
+        connections = connection.execute(
+            query, {"name": APPLICATION, "own": f"{APPLICATION}{HEAD}"}
+        )
         return [
             f"a program with schema revision {name.removeprefix(APPLICATION)} is connected to the"
             f" catalog ({format_count(count, 'connection')} from {place}); this one has {HEAD}"
-            for name, place, count in found
+            for name, place, count in connections
         ]
 
 
@@ -265,12 +273,12 @@ def _find_revision(connection: sa.Connection, history: _History) -> str | None:
 
 def _build_too_new_error(history: _History, present: str) -> SchemaTooNew:
     """Return the error for tables with a revision that only a newer program has."""
-    what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
+    owner_text, program = "the catalog has", f"rag-assets {version('rag-assets')}"
     if history.owner is not None:
-        what = f"the catalog's tables of system {history.owner.name!r} have"
+        owner_text = f"the catalog's tables of system {history.owner.name!r} have"
         program = history.owner.distribution
     return SchemaTooNew(
-        f"{what} schema revision {present}, which a newer program created; this program,"
+        f"{owner_text} schema revision {present}, which a newer program created; this program,"
         f" {program}, has {history.head}",
         hint="`rag-assets up` of the newer program replaces the processes of an installation;"
         " otherwise run this with the program that upgraded the catalog, or install its"

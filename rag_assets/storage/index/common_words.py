@@ -27,21 +27,21 @@ STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 """Common words by ISO 639-1 code, in lower case."""
 COMMON_WORDS: Final = STOP_WORDS["en"]
 
-_SHARE: Final = 0.25
+_MIN_COMMON_SHARE: Final = 0.25
 """In a sentence, at least this share of the words are common words."""
-_LEAST_FOREIGN: Final = 2
+_MIN_FOREIGN_WORDS: Final = 2
 """This many common words are evidence of a language other than English."""
-_LEAST_WORDS: Final = 3
+_MIN_SENTENCE_WORDS: Final = 3
 """Minimum number of words in a sentence without common words."""
-_LEAST_SIGNS: Final = 8
+_MIN_SENTENCE_CHARACTERS: Final = 8
 """Minimum number of characters in a sentence in a script without spaces."""
-_CERTAIN: Final = 0.8
+_MIN_PROBABILITY: Final = 0.8
 """Minimum probability at which a detected language is accepted. At this value, no English question
 in the sets used to measure fusion is treated as another language."""
-_SHORT: Final = 6
+_MIN_KEY_WORDS: Final = 6
 """Minimum number of key words in plain letters to be treated like any other text. With fewer words,
 names and words shared by several languages would decide the detected language."""
-_CERTAIN_OF_SHORT: Final = 0.99
+_MIN_PROBABILITY_OF_SHORT: Final = 0.99
 """The minimum probability for fewer key words without common words of the language."""
 _LAST_LATIN: Final = "\u024f"
 _UNSPACED: Final = re.compile(
@@ -56,7 +56,7 @@ separate words."""
 _SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}][{SOUTHEAST_ASIAN}\u200b-\u200d]*")
 _KANA: Final = re.compile(r"[\u3041-\u30fa]")
 _HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
-_SAMPLE: Final = 100
+_SAMPLED_WORDS: Final = 100
 """Number of words inspected in a long text."""
 GROUPED_NUMBER: Final = re.compile(
     r"(?<!\d[.,'’])\d{1,3}"
@@ -102,7 +102,7 @@ def find_sentence_language(query: str) -> str | None:
     words = _list_words(query)
     language = _find_dominant_language(words)
     common = STOP_WORDS[language] if language else frozenset()
-    if sum(_normalize(word) in common for word in words) < _SHARE * len(words):
+    if sum(_normalize(word) in common for word in words) < _MIN_COMMON_SHARE * len(words):
         language = None
     is_latin = _are_mostly_latin(words)
     if language == "en" and is_latin:
@@ -112,15 +112,15 @@ def find_sentence_language(query: str) -> str | None:
 
     # Words in plain letters may be common words in other languages, as `go to` is in Polish.
     is_doubtful = language == "en" or (language is not None and query.isascii())
-    is_short = query.isascii() and len(words) < _SHORT and "?" not in query
+    is_short = query.isascii() and len(words) < _MIN_KEY_WORDS and "?" not in query
     guess = detect_text_language(
-        query, is_guess=not is_short, min_probability=_CERTAIN, min_bytes=0
+        query, is_guess=not is_short, min_probability=_MIN_PROBABILITY, min_bytes=0
     )
     if is_doubtful and guess != language:
         language = None
     detected = _find_detected_language(query, words)
     if is_short and detected not in {None, "en", language}:
-        detected = detect_text_language(query, min_probability=_CERTAIN_OF_SHORT)
+        detected = detect_text_language(query, min_probability=_MIN_PROBABILITY_OF_SHORT)
     return language if detected == "en" and language is not None else detected or language
 
 
@@ -136,17 +136,17 @@ def is_certainly_english(query: str) -> bool:
         return language == "en"
     from rag_assets.ingest.parsing.languages import detect_text_language
 
-    return detect_text_language(query, min_probability=_CERTAIN, min_bytes=0) == "en"
+    return detect_text_language(query, min_probability=_MIN_PROBABILITY, min_bytes=0) == "en"
 
 
 def _find_detected_language(query: str, words: Sequence[str]) -> str | None:
     """Return the detected language of a sentence; None if it is not certain."""
     letters = sum(len(run) for run in _UNSPACED.findall(query))
-    if len(words) < _LEAST_WORDS and letters < _LEAST_SIGNS:
+    if len(words) < _MIN_SENTENCE_WORDS and letters < _MIN_SENTENCE_CHARACTERS:
         return None
     from rag_assets.ingest.parsing.languages import detect_text_language
 
-    language = detect_text_language(query, min_probability=_CERTAIN)
+    language = detect_text_language(query, min_probability=_MIN_PROBABILITY)
     if language in _HAN_LANGUAGES:
         return "ja" if _KANA.search(query) else "zh"
     return language
@@ -159,7 +159,7 @@ def _are_mostly_latin(words: Sequence[str]) -> bool:
 
 def find_prose_language(text: str) -> str | None:
     """Return the language of a text's common words; None if no language has two of them."""
-    return _find_dominant_language([*islice(_iter_words(text), _SAMPLE)], least=2)
+    return _find_dominant_language([*islice(_iter_words(text), _SAMPLED_WORDS)], least=2)
 
 
 def _find_dominant_language(words: Iterable[str], least: int = 1) -> str | None:
@@ -175,7 +175,7 @@ def _find_dominant_language(words: Iterable[str], least: int = 1) -> str | None:
     if best < least:
         return None
     language = next(language for language in STOP_WORDS if counts[language] == best)
-    if language == "en" or best >= _LEAST_FOREIGN:
+    if language == "en" or best >= _MIN_FOREIGN_WORDS:
         return language
     return None if all(word.isascii() for word, _ in common) else language
 

@@ -185,5 +185,5 @@ class _PinnedContext(ssl.SSLContext):
 def _require_pinned_peer(connection: Any) -> None:
     # SSLObject.get_unverified_chain is public from Python 3.13 on, and does the same.
     chain = connection._sslobj.get_unverified_chain() or ()  # noqa: SLF001
-    certificates = [each.public_bytes(_ssl.ENCODING_DER) for each in chain]
+    certificates = [certificate.public_bytes(_ssl.ENCODING_DER) for certificate in chain]
     require_pinned(certificates, connection.context.fingerprint)

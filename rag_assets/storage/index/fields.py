@@ -28,7 +28,7 @@ from rag_assets.storage.index.terms import (
 )
 
 _HALVING_TERMS = 350
-_NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
+_UNDIGESTED_FIELDS = frozenset({"digest", "terms", "vector"})
 
 
 def build_entry_source(entry: Entry) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def build_entry_source(entry: Entry) -> dict[str, Any]:
 
 
 def compute_entry_terms(text: str, language: str | None) -> str:
-    """Return the terms of an entry: first one that names the analysis, then those of the text.
+    """Return the terms of an entry: a term that names the analysis, then the terms of the text.
 
     Args:
         language: language of the document; None if uncertain.
@@ -121,7 +121,9 @@ def hash_fields(fields: Mapping[str, Any], key: bytes | None) -> str:
         return compute_key(
             "fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")}
         )
-    return keyed_digest(key, "fields", {k: v for k, v in fields.items() if k not in _NOT_DIGESTED})
+    return keyed_digest(
+        key, "fields", {k: v for k, v in fields.items() if k not in _UNDIGESTED_FIELDS}
+    )
 
 
 def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:

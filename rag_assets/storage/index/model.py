@@ -18,12 +18,12 @@ from rag_assets.storage.index.terms import TERMS_VERSION
 SCHEMA_VERSION = 7
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"
 """Keys in the metadata of entries of source code."""
-_LONGEST_NAME = 1_000
+_MAX_NAME_CHARACTERS = 1_000
 """Maximum number of characters of a symbol or a signature that an entry keeps."""
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
-_FEWEST_BITS = 384
+_MIN_BIT_DIMENSIONS = 384
 """From this many dimensions on, one bit per number is enough to find candidates."""
 
 
@@ -47,7 +47,7 @@ class IndexRef:
 
 def choose_vector_index(dimensions: int) -> VectorIndex:
     """Return the default kind of vector index for vectors with this number of dimensions."""
-    return "bbq_hnsw" if dimensions >= _FEWEST_BITS else "int8_hnsw"
+    return "bbq_hnsw" if dimensions >= _MIN_BIT_DIMENSIONS else "int8_hnsw"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,10 @@ class Entry:
         if named is None:
             return dict(self.document.metadata)
         names = {SYMBOL: named.symbol, SIGNATURE: named.signature}
-        told = {name: value[:_LONGEST_NAME] for name, value in names.items() if value}
-        return {**self.document.metadata, **told}
+        stored_names = {
+            name: value[:_MAX_NAME_CHARACTERS] for name, value in names.items() if value
+        }
+        return {**self.document.metadata, **stored_names}
 
     @property
     def id(self) -> str:
@@ -245,12 +247,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A ranking by place: first all entries of the first place, then those of the next place."""
+    """A ranking by place: all entries of the first place, then all of the second, and so on."""
 
     of: tuple[Place, ...]
 
 
-MOST_PLACES = 200
+MAX_PLACES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,15 +427,15 @@ def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
 
     The function takes a document's id, its indexed key, and the ordinal of the chunk.
     """
-    beginning = canonical([*_get_id_parts(owner)])[:-1]
+    prefix = canonical([*_get_id_parts(owner)])[:-1]
 
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
         # Ids and keys are hexadecimal, so JSON writes them unchanged; other strings take the slow
         # path.
-        both = document_id + indexed_key
-        if not (both.isascii() and both.isalnum()):
+        version_key = document_id + indexed_key
+        if not (version_key.isascii() and version_key.isalnum()):
             return entry_id(owner, document_id, indexed_key, ordinal)
-        content = f'{beginning},"{document_id}","{indexed_key}",{ordinal:d}]'
+        content = f'{prefix},"{document_id}","{indexed_key}",{ordinal:d}]'
         return short_digest(content.encode("ascii"))
 
     return id_of

@@ -48,15 +48,15 @@ class MirroredEntries:
         self._first, self._second, self._on_failure = first, second, on_failure
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
-        every = list(entries)
-        written = self._first.write(index_name, every)
-        self._write_second(lambda: self._second.write(every))
+        all_entries = list(entries)
+        written = self._first.write(index_name, all_entries)
+        self._write_second(lambda: self._second.write(all_entries))
         return written
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
-        every = list(ids)
-        deleted = self._first.delete(index_name, tenant, every)
-        self._write_second(lambda: self._second.delete(tenant, every))
+        all_ids = list(ids)
+        deleted = self._first.delete(index_name, tenant, all_ids)
+        self._write_second(lambda: self._second.delete(tenant, all_ids))
         return deleted
 
     def delete_other_versions(
@@ -112,8 +112,13 @@ class SplitSearcher:
         }
         others = [request for number, request in enumerate(requests) if number not in vectors]
         try:
-            rest = iter(await self._first.rankings(index_name, owner, others) if others else ())
-            return [await nearest[n] if n in nearest else next(rest) for n in range(len(requests))]
+            other_rankings = iter(
+                await self._first.rankings(index_name, owner, others) if others else ()
+            )
+            return [
+                await nearest[n] if n in nearest else next(other_rankings)
+                for n in range(len(requests))
+            ]
         finally:
             for task in nearest.values():
                 task.cancel()

@@ -259,7 +259,7 @@ class IndexAdministration(Protocol):
         ...
 
     def take_over(self, former: UUID) -> None:
-        """Claim the indexes of another installation, of which this store is a copy."""
+        """Claim the indexes of the installation from which this store was copied."""
         ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:

@@ -79,7 +79,7 @@ _SCRIPTS: Final = (
 
 _CODE_LENGTH: Final = 2
 _MAX_WORD: Final = 100
-_SAMPLE: Final = 2_000
+_SAMPLED_CHARACTERS: Final = 2_000
 """Number of characters of a text that are inspected to find its script."""
 _WORD: Final = re.compile(rf"{GROUPED_NUMBER.pattern}|[^\W_]+(?:[_.\-/:][^\W_]+)*")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -117,7 +117,7 @@ _DIGITS: Final = re.compile(
     "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0b66-\u0b6f"
     "\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0e50-\u0e59\u0ed0-\u0ed9\u1040-\u1049\u1090-\u1099\u17e0-\u17e9]"
 )
-_BEFORE_STEMS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
+_STEMMER_LETTERS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
     {
         "ar": str.maketrans("یک", "يك"),
         "fa": str.maketrans("يكى", "یکی"),
@@ -196,8 +196,8 @@ def sum_word_weights(terms: str) -> float:
     """
     count: float = terms.count(" ")
     if not terms.isascii():
-        for beginning, per_word in _TERMS_PER_WORD:
-            parts = len(beginning.findall(terms))
+        for prefix, per_word in _TERMS_PER_WORD:
+            parts = len(prefix.findall(terms))
             count -= parts - parts / per_word
     return count
 
@@ -331,7 +331,7 @@ def _stem(word: str, analysis: str) -> str:
         return _fold_word(word)
     if language == _VIETNAMESE:  # diacritics distinguish its words
         return word
-    table = _BEFORE_STEMS.get(language)
+    table = _STEMMER_LETTERS.get(language)
     stem = _get_stemmer(_STEMMERS[language]).stemWord(
         word if table is None else word.translate(table)
     )
@@ -360,7 +360,7 @@ def _fold_word(word: str) -> str:
 
 
 def _find_usual_language(text: str) -> str:
-    for word in _split_words_and_parts(text[:_SAMPLE]):
+    for word in _split_words_and_parts(text[:_SAMPLED_CHARACTERS]):
         for letters, _, usual in _SCRIPTS:
             if letters.match(word.lower()):
                 return usual
@@ -374,17 +374,17 @@ def _get_stemmer(algorithm: str) -> Any:
     return Stemmer.Stemmer(algorithm)
 
 
-MOST_TERMS: Final = 250
+MAX_TERMS: Final = 250
 """Maximum number of a query's words."""
-MOST_CLAUSES: Final = 390
+MAX_CLAUSES: Final = 390
 """Maximum number of forms of these words; each form is a clause.
 
 Elasticsearch rejects a query with more clauses than its memory allows, which may be as few as
 1,024. Each filter is a clause, too.
 """
-MOST_TITLE_WORDS: Final = 90
+MAX_TITLE_WORDS: Final = 90
 """Maximum number of words searched in titles and headings; each of them takes two clauses."""
-MOST_WRITTEN_FIELDS: Final = 4
+MAX_WRITTEN_FIELDS: Final = 4
 """Maximum number of fields in which a word is searched as it is written."""
 TITLE_WEIGHT: Final = 0.3
 """Weight of a word in title or headings, in addition to its weight as a term.
@@ -397,7 +397,7 @@ weight of both words. A passage with a phrase thus precedes passages with its wo
 
 Source: Metzler and Croft, A Markov Random Field Model for Term Dependencies (SIGIR 2005).
 """
-MOST_PAIRS: Final = 100
+MAX_PAIRS: Final = 100
 """Maximum number of clauses for pairs of words."""
 _MAX_GAP: Final = 3
 """Maximum number of common words between the words of a pair."""
@@ -481,13 +481,13 @@ def _split_words(
         (at, word, tuple(list_words(word)))
         for at, word in find_significant_words(_UNTYPED.sub("", query))
     ]
-    every = [part for _, _, parts in significant for part in parts]
-    terms = Counter([*list_symbols(query), *every][:MOST_TERMS])
+    all_parts = [part for _, _, parts in significant for part in parts]
+    terms = Counter([*list_symbols(query), *all_parts][:MAX_TERMS])
     distinct = {word: parts for _, word, parts in significant}
     written = {
         word: parts
-        for word, parts in islice(distinct.items(), MOST_TITLE_WORDS)
-        if parts and not any(is_phrase(one) or is_sequence(one) for one in parts)
+        for word, parts in islice(distinct.items(), MAX_TITLE_WORDS)
+        if parts and not any(is_phrase(piece) or is_sequence(piece) for piece in parts)
     }
     pairs = {
         (left[-1], right[0]): end - begin - 1
@@ -521,8 +521,8 @@ def weigh_words(
     for word in words.terms:
         searched = tuple(form for form in build_forms(word, analyses) if forms.get(form))
         is_written = words.is_written(word, analyses)
-        clauses += len(searched) + MOST_WRITTEN_FIELDS * is_written
-        if clauses > MOST_CLAUSES:
+        clauses += len(searched) + MAX_WRITTEN_FIELDS * is_written
+        if clauses > MAX_CLAUSES:
             break
         holders = sum(forms[form] for form in searched)
         if is_written:
@@ -546,13 +546,13 @@ def weigh_pairs(words: QueryWords, weighed: Mapping[str, WeighedWord]) -> list[W
             continue
         first, second = build_forms(left), build_forms(right)
         phrases = tuple(
-            f"{one} {other}"
-            for one in weighed[left].forms
+            f"{form} {other}"
+            for form in weighed[left].forms
             for other in weighed[right].forms
-            if first[one] & second[other]  # An entry has a single analysis.
+            if first[form] & second[other]  # An entry has a single analysis.
         )
         clauses += len(phrases)
-        if clauses > MOST_PAIRS:
+        if clauses > MAX_PAIRS:
             break
         if phrases:
             weight = PAIR_WEIGHT * (weighed[left].weight + weighed[right].weight) / 2

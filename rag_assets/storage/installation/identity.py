@@ -324,9 +324,9 @@ def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) ->
     if settings.database_url is None and home.is_copy():
         return  # The embedded server was copied with its home folder.
     raise ForeignInstallation(
-        f"the catalog is that of {_describe(state.row.id)} itself, and not a copy",
-        hint="set RAG_ASSETS_DATABASE_URL to a copy of it; where the copy is a snapshot of the"
-        " whole server: rag-assets installation clone --yes --snapshot",
+        f"the catalog belongs to {_describe(state.row.id)} itself, and is not a copy",
+        hint="set RAG_ASSETS_DATABASE_URL to a copy of it; if it is a copy, from a snapshot of"
+        " the whole server, run `rag-assets installation clone --yes --snapshot`",
     )
 
 
@@ -379,8 +379,8 @@ def _build_copied_home_error(settings: Settings, home: Home) -> ForeignInstallat
 
 def _build_copied_catalog_error(row: InstallationRow, present: str) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the catalog is a copy: that of {_describe(row.id)} is in database {row.database}, and"
-        f" this is database {present}",
+        f"the catalog is a copy: the catalog of {_describe(row.id)} is in database {row.database},"
+        f" but this is database {present}",
         hint=_MOVE_OR_CLONE,
     )
 

@@ -25,8 +25,8 @@ from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import Compaction, DamagedFile, DeadKeys, FileFault, LiveKeys
 from rag_assets.storage.lake.rows import CHUNKS_TABLE, EMBEDDINGS_TABLE, PARSED_TEXT_TABLE
 from rag_assets.storage.lake.table import (
-    FEW_KEYS,
     LOG_FOLDER,
+    MAX_KEYS_FOR_SKIPPING,
     AlteredRows,
     DataFile,
     KeyedTable,
@@ -59,7 +59,7 @@ def iter_damaged_files(
             yield DamagedFile(name, _LOG, "missing")
         for file in files or ():
             whole = decoded is not None and sha256_hex(file.path) in decoded
-            fault = _find_fault(table, file, whole=whole)
+            fault = _find_fault(table, file, reads_whole_file=whole)
             if fault is not None:
                 yield DamagedFile(name, file.path, fault, file.bytes)
     except _UnreadableLog:
@@ -88,20 +88,20 @@ def salvage(
     table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
 ) -> int:
     """Append rows with these keys from files that no log lists; return the number of rows."""
-    left = set(keys)
-    if not left:
+    missing_keys = set(keys)
+    if not missing_keys:
         return 0
     listed = {file.path for file in table.files()}
     saved = 0
     for url in list(_iter_parquet_files(table)):
-        if url.rsplit("/", 1)[-1] in listed or not left:
+        if url.rsplit("/", 1)[-1] in listed or not missing_keys:
             continue
-        rows = _read_intact_rows(table, url, left)
+        rows = _read_intact_rows(table, url, missing_keys)
         if rows is None or rows.is_empty():
             continue
         table.append(rows, name=name, description=description)
         saved += len(rows)
-        left -= set(rows[table.kind.key])
+        missing_keys -= set(rows[table.kind.key])
     return saved
 
 
@@ -143,7 +143,7 @@ def _iter_parquet_files(table: KeyedTable) -> Iterator[str]:
             yield url
 
 
-def _find_fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | None:
+def _find_fault(table: KeyedTable, file: DataFile, *, reads_whole_file: bool) -> FileFault | None:
     url = f"{table.location.url}/{file.path}"
     size = table.location.read_file_size(url)
     if size is None:
@@ -152,9 +152,9 @@ def _find_fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault 
         return "cut"
     rows = scan_rows(table.kind, [url])
     try:
-        if whole:
-            found = require_unaltered(rows.select(list(table.kind.schema)).collect())
-            _require_all_by_key(table, rows, found[table.kind.key])
+        if reads_whole_file:
+            read_rows = require_unaltered(rows.select(list(table.kind.schema)).collect())
+            _require_all_by_key(table, rows, read_rows[table.kind.key])
         else:
             rows.select(pl.len()).collect()
     except AlteredRows:
@@ -172,7 +172,7 @@ def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) 
     It misses rows if the file's statistics, which decide what is read, were altered.
     """
     key = table.kind.key
-    for part in keys.sort().to_frame().iter_slices(FEW_KEYS):
+    for part in keys.sort().to_frame().iter_slices(MAX_KEYS_FOR_SKIPPING):
         by_key = filter_rows(rows, key, part[key].unique().to_list()).select(pl.len()).collect()
         if by_key.item() != len(part):
             raise AlteredRows(f"a read by key finds {by_key.item()} of {len(part)} rows")
@@ -195,7 +195,7 @@ _TEXTS = {
 def find_phrases_in_kept_texts(
     table: KeyedTable, dead: Set[str], phrases: Sequence[str]
 ) -> set[str]:
-    """Return those phrases that also occur in texts that are not being deleted."""
+    """Return the phrases that also occur in texts that are not being deleted."""
     opened = table.open()
     if opened is None or not phrases:
         return set()

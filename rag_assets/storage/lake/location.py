@@ -76,10 +76,10 @@ class Location:
             names = [p.name for p in path.iterdir() if p.is_dir()] if path.is_dir() else []
         else:
             filesystem, root = self._open_filesystem()
-            found = filesystem.ls(root, detail=True) if filesystem.exists(root) else []
+            entries = filesystem.ls(root, detail=True) if filesystem.exists(root) else []
             names = [
                 entry["name"].rstrip("/").rsplit("/", 1)[-1]
-                for entry in found
+                for entry in entries
                 if entry["type"] == "directory"
             ]
         yield from sorted(name for name in names if _NAME.fullmatch(name))
@@ -97,8 +97,8 @@ class Location:
         """Yield the sorted addresses of all files below the location; none if it does not exist."""
         if self.is_local:
             path = Path(self.url)
-            found = path.rglob("*") if path.is_dir() else ()
-            yield from sorted(str(file) for file in found if file.is_file())
+            paths = path.rglob("*") if path.is_dir() else ()
+            yield from sorted(str(file) for file in paths if file.is_file())
             return
         filesystem, root = self._open_filesystem()
         scheme = self.url.split("://", maxsplit=1)[0]
@@ -155,8 +155,8 @@ class Location:
         object store keeps unfinished uploads separately, and its lifecycle rule deletes them.
         """
         path = Path(self.url)
-        found = path.rglob("*#*") if self.is_local and path.is_dir() else ()
-        return [file for file in found if _STAGED.search(file.name)]
+        paths = path.rglob("*#*") if self.is_local and path.is_dir() else ()
+        return [file for file in paths if _STAGED.search(file.name)]
 
     def remove_if_empty(self) -> None:
         """Delete a local folder if it is empty; object stores have no empty folders."""
@@ -204,11 +204,11 @@ class LakeNotes:
 
 
 @contextmanager
-def _convert_errors(done: str) -> Iterator[None]:
+def _convert_errors(action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise ServiceUnavailable(
-            f"a note in the lake cannot be {done}: {error.strerror or error}",
+            f"a note in the lake cannot be {action}: {error.strerror or error}",
             hint="check RAG_ASSETS_LAKE_URL, its credentials, permissions and free space",
         ) from error

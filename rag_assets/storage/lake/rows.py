@@ -49,9 +49,9 @@ BLOCK: Final = pl.Struct(
     }
 )
 MASKED: Final = pl.Struct({"start": _INTEGER, "end": _INTEGER, "rule": _TEXT})
-OF_PAGES: Final = pl.Schema({"block_ids": pl.List(_TEXT)})
+PAGE_COLUMNS: Final = pl.Schema({"block_ids": pl.List(_TEXT)})
 """Ids of blocks, in the order of the blocks; null in texts without block ids."""
-OF_SOURCES: Final = pl.Schema(
+SOURCE_COLUMNS: Final = pl.Schema(
     {
         "mark_bytes": _INTEGER,
         "gaps": pl.List(pl.Struct({"at": _INTEGER, "bytes": _INTEGER})),
@@ -76,8 +76,8 @@ PARSED_TEXT: Final = pl.Schema(
         "media_type": _TEXT,
         "notes": pl.List(_TEXT),
         "created_at": _TIMESTAMP,
-        **OF_PAGES,
-        **OF_SOURCES,
+        **PAGE_COLUMNS,
+        **SOURCE_COLUMNS,
         **CHECKSUMS,
     }
 )
@@ -104,7 +104,7 @@ DROPPED: Final = pl.Struct(
     {"ordinal": _INTEGER, "start": _INTEGER, "end": _INTEGER, "rules": pl.List(_TEXT)}
 )
 DEFINITION: Final = pl.Struct({"role": _TEXT, "symbol": _TEXT, "signature": _TEXT})
-OF_CODE: Final = pl.Schema(
+CODE_COLUMNS: Final = pl.Schema(
     {
         "definitions": pl.List(DEFINITION),  # of chunks, in their order; null except in source code
         "facts": _TEXT,  # JSON
@@ -114,9 +114,9 @@ OF_CODE: Final = pl.Schema(
 BLOCKS: Final = pl.Struct(
     {"block_ids": pl.List(_TEXT), "starts": pl.List(_INTEGER), "of_block": pl.Boolean()}
 )
-WITH_BLOCKS: Final = pl.Schema({"blocks": pl.List(BLOCKS)})
+BLOCK_COLUMNS: Final = pl.Schema({"blocks": pl.List(BLOCKS)})
 """The blocks of chunks, in the order of the chunks; null if blocks have no ids."""
-WITH_CONTEXTS: Final = pl.Schema({"contexts": pl.List(_TEXT)})
+CONTEXT_COLUMNS: Final = pl.Schema({"contexts": pl.List(_TEXT)})
 """The contexts of chunks, in the order of the chunks; null if no chunk has a context."""
 
 CHUNKS: Final = pl.Schema(
@@ -128,9 +128,9 @@ CHUNKS: Final = pl.Schema(
         "dropped": pl.List(DROPPED),
         "language": _TEXT,
         "created_at": _TIMESTAMP,
-        **OF_CODE,
-        **WITH_BLOCKS,
-        **WITH_CONTEXTS,
+        **CODE_COLUMNS,
+        **BLOCK_COLUMNS,
+        **CONTEXT_COLUMNS,
         **CHECKSUMS,
     }
 )
@@ -167,11 +167,16 @@ class TableKind:
 
 
 PARSED_TEXT_TABLE: Final = TableKind(
-    "key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset({*OF_PAGES, *OF_SOURCES, *CHECKSUMS})
+    "key",
+    PARSED_TEXT,
+    32,
+    16 << 20,
+    "ZSTD",
+    frozenset({*PAGE_COLUMNS, *SOURCE_COLUMNS, *CHECKSUMS}),
 )
 CHUNKS_TABLE: Final = TableKind(
     *("key", CHUNKS, 32, 16 << 20, "ZSTD"),
-    frozenset({*OF_CODE, *WITH_BLOCKS, *WITH_CONTEXTS, *CHECKSUMS}),
+    frozenset({*CODE_COLUMNS, *BLOCK_COLUMNS, *CONTEXT_COLUMNS, *CHECKSUMS}),
 )
 EMBEDDINGS_TABLE: Final = TableKind(
     "text_sha256", EMBEDDINGS, 2_000, 64 << 20, "UNCOMPRESSED", frozenset(CHECKSUMS)
@@ -230,14 +235,14 @@ def read_hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
 
     If a definition was split into several chunks, the first chunk is used.
     """
-    found: dict[str, dict[str, str]] = {}
+    hashes_by_path: dict[str, dict[str, str]] = {}
     columns = ("key", "definitions", "text_sha256")
     for key, definitions, hashes in frame.select(columns).iter_rows():
-        of_text = found.setdefault(key, {})
+        of_text = hashes_by_path.setdefault(key, {})
         for definition, text_sha256 in zip(definitions or (), hashes, strict=False):
             if definition["symbol"]:
                 of_text.setdefault(definition["symbol"], text_sha256)
-    return found
+    return hashes_by_path
 
 
 def build_vectors_frame(
@@ -290,7 +295,7 @@ def _check_vectors(
         raise BadVectors(f"vectors are {vectors.dtype}, not floating point")
     if dimensions is not None and vectors.shape[1] != dimensions:
         raise BadVectors(
-            f"vectors have {vectors.shape[1]} dimensions, those in the lake {dimensions}",
+            f"vectors have {vectors.shape[1]} dimensions, but vectors in the lake {dimensions}",
             hint="use a different embedder_id for an embedder with other dimensions",
         )
     if not np.isfinite(vectors).all():

@@ -394,7 +394,7 @@ class TenantLake:
             shutil.rmtree(self._spools)
 
     def find_phrases_in_kept_texts(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Return those phrases that also occur in parsed texts that are not being deleted."""
+        """Return the phrases that also occur in parsed texts that are not being deleted."""
         from rag_assets.storage.lake import files
 
         return files.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)

@@ -86,7 +86,7 @@ def _to_hexadecimal(value: object) -> str:
     raise TypeError(f"{type(value).__name__} has no checksum")
 
 
-FEW_KEYS: Final = 2_000
+MAX_KEYS_FOR_SKIPPING: Final = 2_000
 """Up to this number of keys, row groups are skipped by their lowest and highest key. With more
 keys, each row group would search the whole list of keys."""
 
@@ -109,7 +109,7 @@ def scan_rows(kind: TableKind, urls: Sequence[str], file_column: str | None = No
 
 def filter_rows(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:
     """Return the rows with one of the wanted keys, in no particular order."""
-    if len(wanted) <= FEW_KEYS:
+    if len(wanted) <= MAX_KEYS_FOR_SKIPPING:
         return rows.filter(pl.col(key).is_in(sorted(wanted)))
     keys = pl.LazyFrame({key: list(wanted)}, schema={key: pl.String})
     return rows.join(keys, on=key, how="semi")
@@ -118,7 +118,7 @@ def filter_rows(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.Laz
 FILE: Final = "__file"
 """The column with the name of each row's file."""
 
-_MOST_KEYS: Final = 20_000
+_MAX_KEYS: Final = 20_000
 """Maximum number of keys held in memory; the keys of other files are read for every request."""
 
 _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
@@ -197,7 +197,7 @@ class KeyedTable:
         self._lock = threading.RLock()
         self._table: DeltaTable | None = None
         self._keys: dict[str, pl.DataFrame] = {}
-        self._left_out: frozenset[str] = frozenset()
+        self._skipped_files: frozenset[str] = frozenset()
 
     def open(self) -> DeltaTable | None:
         """Return the newest version of the table; None if it does not exist."""
@@ -224,7 +224,7 @@ class KeyedTable:
         file_column: str | None = None,
     ) -> pl.LazyFrame:
         """Return the rows of the table, or of some of its files, including duplicates."""
-        names = read_file_names(table) - self._left_out
+        names = read_file_names(table) - self._skipped_files
         names &= names if paths is None else set(paths)
         if not names:
             schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
@@ -235,23 +235,23 @@ class KeyedTable:
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
         """Return the wanted keys that exist, each with the name of a file that contains it."""
         with self._lock:
-            rest = self._keep_keys(table)
-            kept = pl.concat([_NOTHING.rename({"key": self.kind.key}), *self._keys.values()])
-        found = [filter_rows(kept.lazy(), self.kind.key, wanted).collect()]
-        if rest:
-            scanned = self.scan(table, rest, FILE)
+            other_files = self._keep_keys(table)
+            cached_keys = pl.concat([_NOTHING.rename({"key": self.kind.key}), *self._keys.values()])
+        parts = [filter_rows(cached_keys.lazy(), self.kind.key, wanted).collect()]
+        if other_files:
+            scanned = self.scan(table, other_files, FILE)
             rows = filter_rows(scanned, self.kind.key, wanted).select(self.kind.key, FILE)
-            found.append(_collect_with_file_names(rows))
-        return pl.concat(found).unique(self.kind.key)
+            parts.append(_collect_with_file_names(rows))
+        return pl.concat(parts).unique(self.kind.key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
         """Cache the keys of new files, the smallest first; return the new files left uncached."""
-        names = read_file_names(table) - self._left_out
+        names = read_file_names(table) - self._skipped_files
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
         if not new:
             return set()
-        room = _MOST_KEYS - sum(map(len, self._keys.values()))
+        room = _MAX_KEYS - sum(map(len, self._keys.values()))
         chosen = []
         for name, rows in sorted(_read_row_counts(table).items(), key=lambda item: item[1]):
             if name in new and rows <= room:
@@ -267,17 +267,17 @@ class KeyedTable:
         return new - self._keys.keys()
 
     def missing(self, keys: Collection[str]) -> set[str]:
-        """Return those of these keys that the table does not contain."""
+        """Return the given keys that the table does not contain."""
         wanted = set(keys)
-        found = self._read_with_retry(lambda table: self.locate(table, wanted))
-        return wanted if found is None else wanted.difference(found[self.kind.key])
+        located = self._read_with_retry(lambda table: self.locate(table, wanted))
+        return wanted if located is None else wanted.difference(located[self.kind.key])
 
     def keys(self) -> set[str]:
         """Return the keys of all rows."""
-        found = self._read_with_retry(
+        frame = self._read_with_retry(
             lambda table: self.scan(table).select(self.kind.key).collect()
         )
-        return set() if found is None else set(found[self.kind.key])
+        return set() if frame is None else set(frame[self.kind.key])
 
     def read(self, keys: Collection[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return the rows with these keys, without duplicates, in no particular order.
@@ -287,18 +287,18 @@ class KeyedTable:
                 then compared with the checksums of their rows.
         """
         names = list(columns or self.kind.schema)
-        found = self._read_with_retry(lambda table: self._read(table, set(keys), names))
-        if found is None:
+        frame = self._read_with_retry(lambda table: self._read(table, set(keys), names))
+        if frame is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in names})
-        return found
+        return frame
 
     def stored(self, keys: Collection[str]) -> pl.DataFrame:
         """Return the rows with these keys including duplicates, for checks."""
         wanted = set(keys)
-        found = self._read_with_retry(
+        frame = self._read_with_retry(
             lambda table: filter_rows(self.scan(table), self.kind.key, wanted).collect()
         )
-        return pl.DataFrame(schema=self.kind.schema) if found is None else found
+        return pl.DataFrame(schema=self.kind.schema) if frame is None else frame
 
     def append(
         self, frame: pl.DataFrame, *, name: str | None = None, description: str = ""
@@ -358,12 +358,12 @@ class KeyedTable:
         within = key >= keys.first
         if keys.end is not None:
             within &= key < keys.end
-        found = self._read_with_retry(
+        frame = self._read_with_retry(
             lambda table: require_unaltered(self.scan(table).filter(within).collect())
         )
-        if found is None:
+        if frame is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in columns})
-        return found.select(columns).unique(self.kind.key)
+        return frame.select(columns).unique(self.kind.key)
 
     def _read(self, table: DeltaTable, wanted: set[str], names: list[str]) -> pl.DataFrame:
         # Read in two steps, so that other columns are read only from files with a wanted row. This
@@ -371,10 +371,10 @@ class KeyedTable:
         located = self.locate(table, wanted)
         files = [str(name) for name in located[FILE].unique()]
         rows = filter_rows(self.scan(table, files), self.kind.key, wanted)
-        found = rows.select(names).collect()
+        frame = rows.select(names).collect()
         if len(names) == len(self.kind.schema):
-            require_unaltered(found)
-        return found.unique(self.kind.key)
+            require_unaltered(frame)
+        return frame.unique(self.kind.key)
 
     def _read_with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
         for attempt in range(_READ_ATTEMPTS):
@@ -390,7 +390,7 @@ class KeyedTable:
                         raise
                     if self._skips_damaged:
                         damaged = self._find_damaged_files("read")
-                        self._left_out = frozenset(file.path for file in damaged)
+                        self._skipped_files = frozenset(file.path for file in damaged)
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:

@@ -539,7 +539,7 @@ def _split_batches(
         positions,
         MAX_ROWS,
         weight=lambda position: len(chunks[position].content) + vector_characters,
-        most=MAX_CHARACTERS,
+        max_weight=MAX_CHARACTERS,
     )
 
 

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from rag_assets.api.guideline_responses import CAMEL_CASE
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import (
-    EVENTS_READ,
+    MAX_COMPARED_EVENTS,
     Cap,
     CapName,
     find_holding_caps,
@@ -188,7 +188,9 @@ class GuidelineUsage:
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):
             return ()
-        events = self._catalog.events.latest(project.ref.id, kind="cap_reached", limit=EVENTS_READ)
+        events = self._catalog.events.latest(
+            project.ref.id, kind="cap_reached", limit=MAX_COMPARED_EVENTS
+        )
         return find_holding_caps(caps, events, today())
 
     def _count_waiting(self, project: OpenProject) -> Waiting:

@@ -149,7 +149,7 @@ def test_without_a_price_tokens_are_counted_apart_and_not_as_free() -> None:
 
 
 def test_a_batch_has_its_own_price() -> None:
-    used = build_usage(Charge(1_000, 1, 5), A_DOLLAR_A_TOKEN, batch=True)
+    used = build_usage(Charge(1_000, 1, 5), A_DOLLAR_A_TOKEN, is_batch=True)
     assert (used.cost, used.batch_tokens) == (0.5, 1_000)
 
 

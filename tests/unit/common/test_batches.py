@@ -18,7 +18,7 @@ from rag_assets.common.batches import BackgroundBatcher, batched
 def test_batches_hold_every_item_once_within_both_limits(
     items: list[int], size: int | None, most: int | None
 ) -> None:
-    batches = list(batched(items, size, weight=int, most=most))
+    batches = list(batched(items, size, weight=int, max_weight=most))
     assert [item for batch in batches for item in batch] == items
     for batch in batches:
         assert 1 <= len(batch) <= (size or len(items))
@@ -30,7 +30,7 @@ def test_batches_hold_every_item_once_within_both_limits(
 def test_no_batch_could_have_taken_the_first_of_the_next(
     items: list[int], size: int, most: int
 ) -> None:
-    batches = list(batched(items, size, weight=int, most=most))
+    batches = list(batched(items, size, weight=int, max_weight=most))
     for batch, following in pairwise(batches):
         assert len(batch) == size or sum(batch) + following[0] > most
 

@@ -12,11 +12,11 @@ def test_a_million_tokens_cost_their_price_and_half_of_it_in_a_batch() -> None:
     price = Price(per_million=0.02, batch_per_million=0.01)
     assert price.compute_cost(1_000_000) == pytest.approx(0.02)
     assert price.compute_cost(50_000) == pytest.approx(0.001)
-    assert price.compute_cost(1_000_000, batch=True) == pytest.approx(0.01)
+    assert price.compute_cost(1_000_000, is_batch=True) == pytest.approx(0.01)
 
 
 def test_without_a_price_for_batches_they_cost_as_much() -> None:
-    assert Price(per_million=2).compute_cost(500_000, batch=True) == pytest.approx(1)
+    assert Price(per_million=2).compute_cost(500_000, is_batch=True) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_merge_of_overlapping_passages_is_the_documents_text(
     edges = sorted(cuts)
     parts = [passage(a, c, n) for n, (a, c) in enumerate(zip(edges, edges[2:], strict=False))]
     chance.shuffle(parts)
-    groups = group_items(parts, get_document_id, are_adjoining, most=99)
+    groups = group_items(parts, get_document_id, are_adjoining, max_groups=99)
     assert sum(map(len, groups)) == len(parts)
     for group in groups:
         found = merge_passages(group)

@@ -60,13 +60,13 @@ class AccessTable(CatalogQueries):
 
     def revoke(self, ref: TenantRef, scope: str, principals: Collection[str]) -> int:
         """Take a scope away from these principals; return how many of them had it."""
-        gone = sa.delete(access_scopes).where(
+        deletion = sa.delete(access_scopes).where(
             access_scopes.c.tenant == ref.id,
             access_scopes.c.scope == scope,
             matches_any(access_scopes.c.principal, [*principals]),
         )
         with self._database.begin_tenant(ref) as connection:
-            revoked = connection.scalars(gone.returning(access_scopes.c.principal)).all()
+            revoked = connection.scalars(deletion.returning(access_scopes.c.principal)).all()
             if revoked:
                 record_change(connection, ref, "scope_revoked", scope, revoked)
         return len(revoked)
@@ -80,10 +80,10 @@ class AccessTable(CatalogQueries):
         )
         if scopes is not None:
             query = query.where(matches_any(access_scopes.c.scope, [*scopes]))
-        found: dict[str, list[str]] = {}
+        grants: dict[str, list[str]] = {}
         for scope, principal in self._database.fetch_rows(query):
-            found.setdefault(scope, []).append(principal)
-        return found
+            grants.setdefault(scope, []).append(principal)
+        return grants
 
 
 def is_readable(
@@ -114,14 +114,14 @@ def is_readable(
 
 
 def select_readable_scopes(
-    tenant: sa.ColumnElement[str], principals: Texts, most: sa.ColumnElement[int]
+    tenant: sa.ColumnElement[str], principals: Texts, limit: sa.ColumnElement[int]
 ) -> sa.Select[Any]:
     """Return the query for an array of a tenant's scopes that one of these principals may read.
 
     The public scope is left out. A scope may occur twice.
 
     Args:
-        most: the maximum number of scopes; null for no maximum.
+        limit: the maximum number of scopes; null for no maximum.
     """
     direct = sa.select(access_scopes.c.scope).where(
         access_scopes.c.tenant == tenant, matches_any(access_scopes.c.principal, principals)
@@ -138,8 +138,8 @@ def select_readable_scopes(
         )
         .where(access_scopes.c.tenant == tenant, matches_any(access_scopes.c.principal, principals))
     )
-    found = direct.union_all(inherited).limit(most).subquery()
-    return sa.select(sa.func.array_agg(found.c.scope))
+    readable = direct.union_all(inherited).limit(limit).subquery()
+    return sa.select(sa.func.array_agg(readable.c.scope))
 
 
 def may_read_public(principals: Collection[str]) -> bool:

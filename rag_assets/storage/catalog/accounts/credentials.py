@@ -148,10 +148,10 @@ class ProviderKeyTable(CatalogQueries):
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
         """Delete an owner's key; return whether it existed."""
-        its = provider_keys.c[_get_owner_column(owner)] == owner.id
+        is_owners = provider_keys.c[_get_owner_column(owner)] == owner.id
         with _begin_transaction(self._database, owner) as connection:
             deleted = connection.execute(
-                sa.delete(provider_keys).where(its, provider_keys.c.provider == provider)
+                sa.delete(provider_keys).where(is_owners, provider_keys.c.provider == provider)
             ).rowcount
             if deleted:
                 _record_change(connection, owner, "key_removed", provider)
@@ -204,10 +204,10 @@ def _select_keys() -> sa.Select[Any]:
 def _select_usable_keys(ref: TenantRef, *order: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return the query of keys that a tenant may use, its own before its organization's."""
     keys = provider_keys.c
-    its = sa.or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
+    is_usable = sa.or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
     return (
         sa.select(provider_keys, tenants.c.incarnation)
-        .join(tenants, its)
+        .join(tenants, is_usable)
         .where(tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation)
         .order_by(*order, keys.tenant.is_(None))
     )
@@ -225,7 +225,7 @@ def _read_key(row: sa.Row[Any]) -> StoredKey:
 
 
 _USE_INTERVAL = timedelta(minutes=1)
-_CONNECTIONS = 4
+_MAX_CONNECTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ class TokenReader:
     """
 
     def __init__(self, database: Database) -> None:
-        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._statements = StatementRunner(database, _MAX_CONNECTIONS)
         columns = service_tokens.c
         is_valid = sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now())
         self._find = Statement(

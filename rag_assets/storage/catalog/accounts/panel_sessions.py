@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from rag_assets.common.clock import MOST_SKEW
+from rag_assets.common.clock import MAX_SKEW
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
 from rag_assets.storage.catalog.installation.clock import select_latest_trusted_time
@@ -97,8 +97,8 @@ class PanelSessionTable(CatalogQueries):
             code = connection.execute(used_up.returning(panel_codes)).first()
             if code is None:
                 return False
-            kept = (columns.tenant, columns.name, columns.principals, columns.token_id)
-            values = {column.name: getattr(code, column.name) for column in kept}
+            session_columns = (columns.tenant, columns.name, columns.principals, columns.token_id)
+            values = {column.name: getattr(code, column.name) for column in session_columns}
             _insert_session(connection, session_sha256, values, code.token_expires_at)
         return True
 
@@ -186,7 +186,7 @@ def _is_current(table: sa.Table) -> sa.ColumnElement[bool]:
     expired. Otherwise it would last until that time.
     """
     now = sa.func.now()
-    return sa.and_(table.c.expires_at > now, table.c.created_at < now + MOST_SKEW)
+    return sa.and_(table.c.expires_at > now, table.c.created_at < now + MAX_SKEW)
 
 
 def _has_not_ended() -> sa.ColumnElement[bool]:

@@ -37,7 +37,9 @@ class Usage:
     output_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+        return Usage(
+            *(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
+        )
 
     def __bool__(self) -> bool:
         return any(astuple(self))

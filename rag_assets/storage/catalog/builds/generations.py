@@ -173,10 +173,10 @@ class GenerationTable(CatalogQueries):
             .where(matches_any(generations.c.tenant, tenant_ids))
             .order_by(generations.c.tenant, generations.c.generation)
         )
-        found: dict[str, list[Generation]] = {}
+        by_tenant: dict[str, list[Generation]] = {}
         for row in self._database.fetch_rows(query):
-            found.setdefault(row.tenant, []).append(read_generation(row))
-        return found
+            by_tenant.setdefault(row.tenant, []).append(read_generation(row))
+        return by_tenant
 
     def tenants(self) -> set[str]:
         """Return the tenants that have a generation."""

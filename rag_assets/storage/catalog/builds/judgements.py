@@ -57,14 +57,14 @@ question_vectors = sa.Table(
 )
 
 
-_BATCH = 1_000
-_NAMES = 20_000
+_BATCH_QUESTIONS = 1_000
+_MAX_NAMES_PER_QUERY = 20_000
 """Maximum number of names per query. Each query reads all rows, because a name may be in three
 columns."""
 
 Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
-"""What happens to existing questions outside the new set: all of them are kept, or the judged or
-synthetic questions among them are deleted."""
+"""Whether existing questions outside the new set are all kept, or the judged or the synthetic
+questions among them are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +135,24 @@ class JudgementTable(CatalogQueries):
                 is_other = (
                     columns.tenant == ref.id,
                     columns.synthetic == (others == "replace synthetic"),
-                    ~matches_any(columns.question_id, [one.question_id for one in new]),
+                    ~matches_any(
+                        columns.question_id,
+                        [stored_question.question_id for stored_question in new],
+                    ),
                 )
                 deleted = connection.execute(sa.delete(judged_questions).where(*is_other)).rowcount
-            for batch in batched(new, _BATCH):
+            for batch in batched(new, _BATCH_QUESTIONS):
                 values = upsert(judged_questions).values(
                     [
                         {
                             "tenant": ref.id,
-                            **asdict(one),
-                            "judgements": [dict(judgement) for judgement in one.judgements],
-                            "pool": list(one.pool),
+                            **asdict(stored_question),
+                            "judgements": [
+                                dict(judgement) for judgement in stored_question.judgements
+                            ],
+                            "pool": list(stored_question.pool),
                         }
-                        for one in batch
+                        for stored_question in batch
                     ]
                 )
                 changed = {
@@ -171,44 +176,44 @@ class JudgementTable(CatalogQueries):
 
         A name is a uri, a document id or a record id. Deleted documents are left out.
         """
-        found: dict[str, list[NamedDocument]] = {}
-        for batch in batched(names, _NAMES):
+        by_name: dict[str, list[NamedDocument]] = {}
+        for batch in batched(names, _MAX_NAMES_PER_QUERY):
             for row in self._database.fetch_rows(_select_named(tenant_id, batch)):
                 document = NamedDocument(row.document_id, row.uri)
                 for name in {row.document_id, row.uri, row.source_id} & set(batch):
-                    found.setdefault(name, []).append(document)
-        return found
+                    by_name.setdefault(name, []).append(document)
+        return by_name
 
     def find_in_both(
-        self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
+        self, tenant_id: str, generation: int, other_generation: int, document_ids: Collection[str]
     ) -> set[str]:
         """Return which of these documents two generations contain in the same version."""
-        theirs = document_index.alias()
+        other_index = document_index.alias()
         query = (
             sa.select(document_index.c.document_id)
             .join(
-                theirs,
-                matches_document(theirs.c, document_index.c)
-                & (theirs.c.document_key == document_index.c.document_key),
+                other_index,
+                matches_document(other_index.c, document_index.c)
+                & (other_index.c.document_key == document_index.c.document_key),
             )
             .join(documents, is_same_document())
             .where(
                 document_index.c.tenant == tenant_id,
-                document_index.c.generation == one,
-                theirs.c.generation == other,
+                document_index.c.generation == generation,
+                other_index.c.generation == other_generation,
                 document_index.c.indexed_key.is_not(None),
-                theirs.c.indexed_key.is_not(None),
+                other_index.c.indexed_key.is_not(None),
                 documents.c.status != "DELETED",
             )
         )
-        found: set[str] = set()
-        for batch in batched(document_ids, _NAMES):
-            found |= set(
+        common_ids: set[str] = set()
+        for batch in batched(document_ids, _MAX_NAMES_PER_QUERY):
+            common_ids |= set(
                 self._database.fetch_values(
                     query.where(matches_any(document_index.c.document_id, batch))
                 )
             )
-        return found
+        return common_ids
 
 
 def forget_judgements(
@@ -231,22 +236,26 @@ def forget_judgements(
     if not stored:
         return 0
     names: set[str] = set()
-    for batch in batched(document_ids, _NAMES):
+    for batch in batched(document_ids, _MAX_NAMES_PER_QUERY):
         rows = connection.execute(
             _select_names(ref.id, matches_any(documents.c.document_id, batch))
         )
         names |= {name for row in rows for name in row if name is not None}
     deleted = 0
     for question in stored:
-        left = [judgement for judgement in question.judgements if judgement["path"] not in names]
-        if len(left) == len(question.judgements):
+        remaining = [
+            judgement for judgement in question.judgements if judgement["path"] not in names
+        ]
+        if len(remaining) == len(question.judgements):
             continue
-        deleted += len(question.judgements) - len(left)
-        its = (mine, judged_questions.c.question_id == question.question_id)
-        if left and not question.synthetic:
-            connection.execute(sa.update(judged_questions).where(*its).values(judgements=left))
+        deleted += len(question.judgements) - len(remaining)
+        is_question = (mine, judged_questions.c.question_id == question.question_id)
+        if remaining and not question.synthetic:
+            connection.execute(
+                sa.update(judged_questions).where(*is_question).values(judgements=remaining)
+            )
         else:
-            connection.execute(sa.delete(judged_questions).where(*its))
+            connection.execute(sa.delete(judged_questions).where(*is_question))
     connection.execute(_build_unused_vectors_deletion(ref))
     return deleted
 
@@ -273,12 +282,12 @@ def _select_named(tenant_id: str, names: Sequence[str]) -> sa.Select[Any]:
     return present.order_by(documents.c.document_id)
 
 
-def _select_names(tenant_id: str, *which: sa.ColumnElement[bool]) -> sa.Select[Any]:
+def _select_names(tenant_id: str, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """Return the query for the names by which judgements refer to documents: id, uri, record id."""
     return (
         sa.select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
         .outerjoin(source_records, matches_document(source_records.c, documents.c))
-        .where(documents.c.tenant == tenant_id, *which)
+        .where(documents.c.tenant == tenant_id, *conditions)
     )
 
 

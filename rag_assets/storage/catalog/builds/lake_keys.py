@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.tables import document_index, documents
 
-_BATCH = 2_000
+_BATCH_VERSIONS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +49,23 @@ class LakeKeyTable(CatalogQueries):
 
         Keys of deleted documents are left out, unless a hold keeps the documents.
         """
-        held = document_index.c
+        indexed = document_index.c
         query = (
-            sa.select(held.parse_key, held.chunk_set_key)
+            sa.select(indexed.parse_key, indexed.chunk_set_key)
             .join(documents, is_same_document())
             .where(
-                held.tenant == tenant_id,
+                indexed.tenant == tenant_id,
                 _is_needed(),
-                sa.or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
+                sa.or_(indexed.indexed_key.is_not(None), indexed.parse_key.is_not(None)),
             )
         )
-        kept = sa.select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+        under_hold = sa.select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
             held_texts.c.tenant == tenant_id
         )
         parsed: set[str] = set()
         chunk_sets: set[str] = set()
         unknown = 0
-        for parse_key, chunk_set_key in self._database.fetch_rows(query.union_all(kept)):
+        for parse_key, chunk_set_key in self._database.fetch_rows(query.union_all(under_hold)):
             if parse_key is None:
                 unknown += 1
             else:
@@ -75,22 +75,24 @@ class LakeKeyTable(CatalogQueries):
 
     def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
         """Stream the complete and valid versions in a build, with their lake keys."""
-        held = document_index.c
+        indexed = document_index.c
         query = (
-            sa.select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
+            sa.select(
+                indexed.document_id, indexed.parse_key, indexed.chunk_set_key, indexed.chunk_count
+            )
             .join(documents, is_same_document())
             .where(
                 is_of_generation(tenant_id, generation),
                 documents.c.status != "DELETED",
-                held.indexed_key.is_not(None),
-                held.document_key.is_not(None),
-                held.parse_key.is_not(None),
+                indexed.indexed_key.is_not(None),
+                indexed.document_key.is_not(None),
+                indexed.parse_key.is_not(None),
             )
             # In the order of the lake's files, so that each batch reads only a part of them.
-            .order_by(held.chunk_set_key)
+            .order_by(indexed.chunk_set_key)
         )
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+            for row in connection.execution_options(yield_per=_BATCH_VERSIONS).execute(query):
                 yield NeededVersion(*row)
 
     def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
@@ -107,15 +109,15 @@ class LakeKeyTable(CatalogQueries):
 
     def list_unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
         """Return ids of documents whose current content is in a build without recorded keys."""
-        held = document_index.c
+        indexed = document_index.c
         return self._fetch_document_ids(
             sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
                 documents.c.status != "DELETED",
-                held.indexed_key.is_not(None),
-                held.parse_key.is_(None),
+                indexed.indexed_key.is_not(None),
+                indexed.parse_key.is_(None),
                 ~is_behind(config_key),
             )
         )
@@ -136,11 +138,11 @@ class LakeKeyTable(CatalogQueries):
         )
         rows = [
             {
-                "version_of": of.document_id,
-                "its_parse_key": of.parse_key,
-                "its_chunks": of.chunk_set_key,
+                "version_of": recorded_keys.document_id,
+                "its_parse_key": recorded_keys.parse_key,
+                "its_chunks": recorded_keys.chunk_set_key,
             }
-            for of in keys
+            for recorded_keys in keys
         ]
         self._database.write(ref, statement, rows)
 

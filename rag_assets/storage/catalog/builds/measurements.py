@@ -148,7 +148,7 @@ class ThresholdTable(CatalogQueries):
         query = sa.select(generations.c.generation, generations.c.thresholds).where(*builds)
         with self._database.begin_tenant(ref) as connection:
             for number, thresholds in connection.execute(query.with_for_update()).all():
-                changed = {name: kept for name, kept in thresholds.items() if name != use}
+                changed = {name: threshold for name, threshold in thresholds.items() if name != use}
                 changed |= {} if row is None else {use: row}
                 one = (*builds, generations.c.generation == number)
                 connection.execute(sa.update(generations).where(*one).values(thresholds=changed))

@@ -25,8 +25,8 @@ from rag_assets.storage.catalog.erasure.receipts import erasures, holds
 from rag_assets.storage.catalog.erasure.retention import select_age_start
 from rag_assets.storage.catalog.tables import document_index, documents, pages
 
-_RECENT = timedelta(minutes=10)
-_SPANS = 31
+_RECENT_PERIOD = timedelta(minutes=10)
+_TIME_SPANS = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,46 +74,46 @@ class BuildProgressQuery(CatalogQueries):
         The result has the number of indexed documents at the end of each of several equally long
         time spans, and the times at which the first and the last document were indexed.
         """
-        held = document_index.c
+        indexed = document_index.c
         of_build = (
-            held.tenant == tenant_id,
-            held.generation == number,
-            held.indexed_key.is_not(None),
+            indexed.tenant == tenant_id,
+            indexed.generation == number,
+            indexed.indexed_key.is_not(None),
         )
-        bounds = sa.select(sa.func.min(held.indexed_at), sa.func.max(held.indexed_at)).where(
+        bounds = sa.select(sa.func.min(indexed.indexed_at), sa.func.max(indexed.indexed_at)).where(
             *of_build
         )
         with self._database.begin() as connection:
             first, last = connection.execute(bounds).one()
             if first is None:
                 return (), None, None
-            span = max((last - first).total_seconds(), 1.0) / _SPANS
-            passed = sa.func.extract("epoch", held.indexed_at - first)
-            which = sa.func.least(sa.func.floor(passed / span), _SPANS - 1)
-            query = sa.select(which, sa.func.count()).where(*of_build).group_by(which)
-            found = {int(number): count for number, count in connection.execute(query)}
-        counts = accumulate(found.get(number, 0) for number in range(_SPANS))
+            span = max((last - first).total_seconds(), 1.0) / _TIME_SPANS
+            passed = sa.func.extract("epoch", indexed.indexed_at - first)
+            span_index = sa.func.least(sa.func.floor(passed / span), _TIME_SPANS - 1)
+            query = sa.select(span_index, sa.func.count()).where(*of_build).group_by(span_index)
+            count_by_span = {int(number): count for number, count in connection.execute(query)}
+        counts = accumulate(count_by_span.get(number, 0) for number in range(_TIME_SPANS))
         return tuple(counts), first, last
 
     def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
-        held, listed = document_index.c, documents.c
+        indexed, listed = document_index.c, documents.c
         readable = sa.and_(
             listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*")
         )
-        done = sa.and_(readable, held.indexed_key.is_not(None))
+        is_indexed = sa.and_(readable, indexed.indexed_key.is_not(None))
         behind = sa.or_(
-            held.document_key.is_distinct_from(listed.document_key),
-            held.config_key.is_distinct_from(sa.literal(config_key)),
+            indexed.document_key.is_distinct_from(listed.document_key),
+            indexed.config_key.is_distinct_from(sa.literal(config_key)),
         )
         pending = sa.func.count().filter(readable, is_pending(sa.literal(config_key or "")))
         totals = (
             sa.select(
-                sa.func.count().filter(done),
-                sa.func.coalesce(sa.func.sum(held.chunk_count).filter(done), 0),
+                sa.func.count().filter(is_indexed),
+                sa.func.coalesce(sa.func.sum(indexed.chunk_count).filter(is_indexed), 0),
                 sa.func.count().filter(readable),
                 sa.func.count().filter(readable, behind),
                 pending,
-                sa.func.max(held.indexed_at).filter(done),
+                sa.func.max(indexed.indexed_at).filter(is_indexed),
             )
             .select_from(join_versions(number))
             .where(listed.tenant == tenant_id)
@@ -123,12 +123,12 @@ class BuildProgressQuery(CatalogQueries):
             count, first = 0, None
             if last is not None:
                 recent = (
-                    sa.select(sa.func.count(), sa.func.min(held.indexed_at))
+                    sa.select(sa.func.count(), sa.func.min(indexed.indexed_at))
                     .join(documents, is_same_document())
                     .where(
-                        held.tenant == tenant_id,
-                        held.generation == number,
-                        held.indexed_at >= last - _RECENT,
+                        indexed.tenant == tenant_id,
+                        indexed.generation == number,
+                        indexed.indexed_at >= last - _RECENT_PERIOD,
                     )
                 )
                 count, first = connection.execute(recent).one()
@@ -195,11 +195,11 @@ class WorkQuery(CatalogQueries):
                 that are kept up to date.
         """
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
-        held = document_index.c
+        indexed = document_index.c
         dirty = (
-            sa.select(held.tenant, sa.func.count())
-            .where(matches_any(held.tenant, ids), held.dirty)
-            .group_by(held.tenant)
+            sa.select(indexed.tenant, sa.func.count())
+            .where(matches_any(indexed.tenant, ids), indexed.dirty)
+            .group_by(indexed.tenant)
         )
         with self._database.begin() as connection:
             listed: dict[str, list[sa.Row[Any]]] = {id_: [] for id_ in ids}
@@ -266,12 +266,14 @@ def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
         .join(document_index, is_same_document())
         .where(matches_any(documents.c.tenant, tenant_ids), is_excluded_from_builds())
     )
-    begun = sa.select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
+    open_erasures = sa.select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
     moved = sa.select(pages.c.tenant).where(
         matches_any(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
-    elsewhere = sa.select(moved_documents.c.tenant).where(
+    still_at_former_place = sa.select(moved_documents.c.tenant).where(
         matches_any(moved_documents.c.tenant, tenant_ids)
     )
-    every = held.union_all(begun, moved, elsewhere).subquery()
-    return sa.select(every.c.tenant, sa.func.count().label("documents")).group_by(every.c.tenant)
+    all_removals = held.union_all(open_erasures, moved, still_at_former_place).subquery()
+    return sa.select(all_removals.c.tenant, sa.func.count().label("documents")).group_by(
+        all_removals.c.tenant
+    )

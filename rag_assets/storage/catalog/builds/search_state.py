@@ -34,7 +34,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.tables import tenants as tenants_table
 from rag_assets.storage.catalog.tenants.table import State, build_unknown_tenant_error
 
-_CONNECTIONS = 8
+_MAX_CONNECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class SearchState:
         serving: the generation that answers: the requested one, or else the serving one; None
             before the first generation is complete.
         scopes: all access scopes that the caller may read, including the public scope unless the
-            caller is a guest. Incomplete if `are_some`.
-        are_some: whether the caller may read more scopes than `scopes` contains.
+            caller is a guest. Incomplete if `is_partial`.
+        is_partial: whether the caller may read more scopes than `scopes` contains.
         moved: pages whose entries may still have another scope than their documents, each with its
             documents' scope.
     """
@@ -58,7 +58,7 @@ class SearchState:
     serving: Generation | None
     scopes: frozenset[str]
     moved: Mapping[str, str] = field(default_factory=dict)
-    are_some: bool = False
+    is_partial: bool = False
     has_opted_in: bool = False
 
 
@@ -70,7 +70,7 @@ class SearchStateReader:
     """
 
     def __init__(self, database: Database) -> None:
-        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._statements = StatementRunner(database, _MAX_CONNECTIONS)
         self._search_state = Statement(_select_search_state(serving.c.generation))
         named = sa.bindparam("generation", type_=sa.Integer)
         self._named_state = Statement(_select_search_state(named))
@@ -93,10 +93,10 @@ class SearchStateReader:
         self._within = Statement(within.limit(sa.bindparam("limit", type_=sa.Integer)))
 
     async def search_state(
-        self, tenant_id: str, principals: Collection[str], *, most: int | None = None
+        self, tenant_id: str, principals: Collection[str], *, max_scopes: int | None = None
     ) -> SearchState:
-        """Return a tenant's state with its serving generation; at most `most` scopes are read."""
-        return await self._state(self._search_state, tenant_id, principals, most)
+        """Return a tenant's state with its serving generation, and up to `max_scopes` scopes."""
+        return await self._state(self._search_state, tenant_id, principals, max_scopes)
 
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
@@ -120,12 +120,12 @@ class SearchStateReader:
         statement: Statement,
         tenant_id: str,
         principals: Collection[str],
-        most: int | None = None,
+        max_scopes: int | None = None,
         **more: object,
     ) -> SearchState:
-        limit = None if most is None else most + 1
-        given = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
-        rows = await self._statements.rows(statement, given)
+        limit = None if max_scopes is None else max_scopes + 1
+        parameters = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
+        rows = await self._statements.rows(statement, parameters)
         if not rows:
             raise build_unknown_tenant_error(tenant_id)
         row = rows[0]
@@ -150,39 +150,39 @@ class SearchStateReader:
     ) -> dict[str, ReadableVersion]:
         """Return the versions of those documents that one of these principals may read, by id."""
         build = {"tenant": tenant_id, "generation": generation}
-        given = {**build, "documents": [*document_ids], "principals": [*principals]}
-        return map_by_document(await self._statements.rows(self._readable, given))
+        parameters = {**build, "documents": [*document_ids], "principals": [*principals]}
+        return map_by_document(await self._statements.rows(self._readable, parameters))
 
     async def pick_random_versions(
         self, tenant_id: str, generation: int, *, limit: int
     ) -> list[tuple[str, str, int]]:
         """Return random documents of a build, as (document id, indexed key, passage count)."""
-        given = {"tenant": tenant_id, "generation": generation, "limit": limit}
-        rows = await self._statements.rows(self._random, given)
+        parameters = {"tenant": tenant_id, "generation": generation, "limit": limit}
+        rows = await self._statements.rows(self._random, parameters)
         return [(row.document_id, row.indexed_key, row.chunk_count) for row in rows]
 
     async def has_several_documents(self, tenant_id: str, generation: int) -> bool:
         """Return whether a build has passages of more than one document."""
-        given = {"tenant": tenant_id, "generation": generation, "limit": 2}
-        return len(await self._statements.rows(self._some, given)) > 1
+        parameters = {"tenant": tenant_id, "generation": generation, "limit": 2}
+        return len(await self._statements.rows(self._some, parameters)) > 1
 
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
         """Return how many entries a build should have; None if the build does not exist."""
         rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
-        found = (row for row in rows if row.generation == generation)
-        return next(map(ExpectedEntries.from_row, found), None)
+        matching = (row for row in rows if row.generation == generation)
+        return next(map(ExpectedEntries.from_row, matching), None)
 
     async def pages_within(
-        self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
+        self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, max_pages: int
     ) -> list[str]:
         """Return which of these pages and the pages below them one of the principals may read.
 
         Args:
-            most: maximum number of pages; if there are more, `most + 1` are returned, so that the
-                caller notices.
+            max_pages: maximum number of pages; if there are more, `max_pages + 1` are returned, so
+                that the caller notices.
         """
-        given = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
-        rows = await self._statements.rows(self._within, {**given, "limit": most + 1})
+        parameters = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
+        rows = await self._statements.rows(self._within, {**parameters, "limit": max_pages + 1})
         return [row.uuid for row in rows]
 
     async def close(self) -> None:
@@ -192,9 +192,9 @@ class SearchStateReader:
 
 def _select_search_state(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
     tenant = tenants_table.c
-    most = sa.bindparam("most", type_=sa.BigInteger)
+    max_scopes = sa.bindparam("most", type_=sa.BigInteger)
     scopes = select_readable_scopes(
-        tenant.id, build_texts_parameter("principals"), most
+        tenant.id, build_texts_parameter("principals"), max_scopes
     ).scalar_subquery()
     moved = (
         sa.select(sa.func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
@@ -223,14 +223,14 @@ def _select_search_state(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
 
 
 def _select_readable_versions() -> sa.Select[Any]:
-    held = document_index.c
+    indexed = document_index.c
     return (
-        sa.select(held.document_id, held.indexed_key, held.chunk_count)
+        sa.select(indexed.document_id, indexed.indexed_key, indexed.chunk_count)
         .where(
-            held.tenant == sa.bindparam("tenant", type_=sa.Text),
-            held.generation == sa.bindparam("generation", type_=sa.Integer),
-            held.indexed_key.is_not(None),
-            held.chunk_count > 0,
+            indexed.tenant == sa.bindparam("tenant", type_=sa.Text),
+            indexed.generation == sa.bindparam("generation", type_=sa.Integer),
+            indexed.indexed_key.is_not(None),
+            indexed.chunk_count > 0,
         )
         .limit(sa.bindparam("limit", type_=sa.Integer))
     )

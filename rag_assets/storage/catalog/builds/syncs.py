@@ -79,10 +79,10 @@ class SyncTable(CatalogQueries):
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
         """Return the last sync of each source of these tenants, by tenant and source name."""
         query = sa.select(syncs).where(matches_any(syncs.c.tenant, tenant_ids))
-        found: dict[str, dict[str, Sync]] = {}
+        by_tenant: dict[str, dict[str, Sync]] = {}
         for row in self._database.fetch_rows(query):
-            found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
-        return found
+            by_tenant.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
+        return by_tenant
 
     def list_retried_between(self, after: datetime, until: datetime) -> set[str]:
         """Return the tenants with a failed sync whose next attempt became due in this interval."""
@@ -140,8 +140,8 @@ class SyncTable(CatalogQueries):
 
     def reset(self, ref: TenantRef) -> None:
         """Delete the listing digests, so that the next sync compares every source again."""
-        nothing = {"listing_digest": None, "retry_at": None, "last_error": None}
-        self._database.update(ref, syncs, **nothing, attempts=0)
+        cleared = {"listing_digest": None, "retry_at": None, "last_error": None}
+        self._database.update(ref, syncs, **cleared, attempts=0)
 
     def delete(self, ref: TenantRef, source: str) -> None:
         """Delete the row of a source that was removed with its documents."""
@@ -181,8 +181,8 @@ class SyncTable(CatalogQueries):
         )
 
 
-_LEFT = "documents_left"
-_HELD = "deletions_held"
+_DEPARTURE_EVENT = "documents_left"
+_HELD_EVENT = "deletions_held"
 _REFUSED = "too many records are missing from the last manifest"
 
 
@@ -200,8 +200,8 @@ class HeldDeletions:
     """Documents of one source that disappeared and are kept until a person decides.
 
     Attributes:
-        remedy: the command, or the parameter of a request, that deletes them.
-        is_manifest: whether a manifest lacks them; otherwise, a listing lacks them.
+        remedy: the command, or the parameter of a request, that deletes them. is_manifest: whether
+        they are missing from a manifest; otherwise they are missing from a listing.
     """
 
     tenant: str
@@ -265,7 +265,9 @@ class DepartureTable(CatalogQueries):
             .ext(distinct_on(events.c.tenant, source))
             .join(tenants, tenants.c.id == events.c.tenant)
             .where(
-                of_tenant, events.c.kind.in_((_HELD, _LEFT)), events.c.payload.has_key("manifest")
+                of_tenant,
+                events.c.kind.in_((_HELD_EVENT, _DEPARTURE_EVENT)),
+                events.c.payload.has_key("manifest"),
             )
             .order_by(events.c.tenant, source, events.c.id.desc())
             .subquery()
@@ -277,7 +279,7 @@ class DepartureTable(CatalogQueries):
             _build_held_deletions(*row)
             for row in self._database.fetch_rows(sa.union_all(listings, manifests))
         ]
-        return sorted(found, key=lambda each: (each.tenant, each.source))
+        return sorted(found, key=lambda deletions: (deletions.tenant, deletions.source))
 
 
 def _build_held_deletions(
@@ -303,27 +305,29 @@ def read_window(
     is_holding = sa.select(syncs.c.held_deletions).where(
         syncs.c.tenant == ref.id, syncs.c.source == source
     )
-    held = connection.execute(
+    held_event = connection.execute(
         sa.select(events.c.id, events.c.payload)
-        .where(_is_event(ref, source, _HELD))
+        .where(_is_event(ref, source, _HELD_EVENT))
         .order_by(events.c.id.desc())
         .limit(1)
     ).first()
     # Otherwise a held deletion would be allowed as soon as the earlier losses leave the window.
-    if held and (
+    if held_event and (
         connection.scalar(is_holding)
-        or _is_refused_manifest(connection, ref, held.id, held.payload)
+        or _is_refused_manifest(connection, ref, held_event.id, held_event.payload)
     ):
-        since = min(since, datetime.fromisoformat(held.payload.get("since", since.isoformat())))
-    in_window = _is_event(ref, source, _LEFT) & (events.c.at > since)
+        since = min(
+            since, datetime.fromisoformat(held_event.payload.get("since", since.isoformat()))
+        )
+    in_window = _is_event(ref, source, _DEPARTURE_EVENT) & (events.c.at > since)
     is_confirmed = events.c.payload["confirmed"].as_boolean()
     consent = (
         connection.scalar(sa.select(sa.func.max(events.c.id)).where(in_window, is_confirmed)) or 0
     )
-    left = sa.select(sa.func.sum(events.c.payload["left"].as_integer())).where(
+    departed = sa.select(sa.func.sum(events.c.payload["left"].as_integer())).where(
         in_window, events.c.id > consent
     )
-    return DeletionWindow(since, int(connection.scalar(left) or 0), hours)
+    return DeletionWindow(since, int(connection.scalar(departed) or 0), hours)
 
 
 def record_departures(
@@ -343,7 +347,7 @@ def record_departures(
     payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
     if is_manifest:
         payload["manifest"] = True
-    write_event(connection, ref.id, _LEFT, payload)
+    write_event(connection, ref.id, _DEPARTURE_EVENT, payload)
 
 
 def record_held_manifest(
@@ -356,15 +360,15 @@ def record_held_manifest(
         "manifest": True,
         "since": window.since.isoformat(),
     }
-    write_event(connection, ref.id, _HELD, payload)
+    write_event(connection, ref.id, _HELD_EVENT, payload)
 
 
 def accept_manifest(connection: sa.Connection, ref: TenantRef, source: str) -> None:
     """Record that a manifest was accepted, if the last manifest was refused."""
     of_manifests = events.c.payload.has_key("manifest")
-    kinds = sa.or_(_is_event(ref, source, _HELD), _is_event(ref, source, _LEFT))
+    kinds = sa.or_(_is_event(ref, source, _HELD_EVENT), _is_event(ref, source, _DEPARTURE_EVENT))
     last = sa.select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
-    if connection.scalar(last) == _HELD:
+    if connection.scalar(last) == _HELD_EVENT:
         record_departures(connection, ref, source, 0, is_confirmed=False, is_manifest=True)
 
 
@@ -374,7 +378,7 @@ def _is_refused_manifest(
     """Return whether an event records a refused manifest, with no accepted manifest after it."""
     if not payload.get("manifest"):
         return False
-    later = _is_event(ref, payload["source"], _LEFT) & (events.c.id > id_)
+    later = _is_event(ref, payload["source"], _DEPARTURE_EVENT) & (events.c.id > id_)
     return not connection.scalar(sa.select(sa.exists().where(later)))
 
 

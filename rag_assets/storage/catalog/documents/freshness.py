@@ -112,15 +112,15 @@ class RecordFreshnessQuery(CatalogQueries):
         # Use this once per statement: each further use would walk the tree again.
         out = select_excluded_pages(tenant_id)
         unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
-        came = [sa.select(sa.func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
-        first = sa.func.least(sa.func.min(sa.case(*waits)), *came)
+        arrival_times = [sa.select(sa.func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
+        first = sa.func.least(sa.func.min(sa.case(*waits)), *arrival_times)
         depth: sa.ColumnElement[Any] = build_document_count().filter(
-            sa.or_(*(one for one, _ in waits))
+            sa.or_(*(condition for condition, _ in waits))
         )
         for rows in unlisted:
             depth += sa.select(sa.func.count()).select_from(rows).scalar_subquery()
-        stays = sa.and_(documents.c.status != "DELETED", ~_is_left_out(record))
-        kept = sa.and_(stays, ~is_excluded(), ~_is_pushed_again(record))
+        is_kept = sa.and_(documents.c.status != "DELETED", ~_is_left_out(record))
+        kept = sa.and_(is_kept, ~is_excluded(), ~_is_pushed_again(record))
         settled = sa.and_(kept, documents.c.status == "FAILED")
         no_fault = documents.c.error_kind.in_(LEFT_OUT)
         query = select_documents(
@@ -130,7 +130,7 @@ class RecordFreshnessQuery(CatalogQueries):
             depth.label("depth"),
             sa.func.extract("epoch", sa.func.now() - first).label("waited"),
             build_document_count().filter(
-                sa.or_(sa.and_(stays, is_excluded()), sa.and_(settled, no_fault))
+                sa.or_(sa.and_(is_kept, is_excluded()), sa.and_(settled, no_fault))
             ),
             _count_left_out(tenant_id, readers, out),
             build_document_count().filter(settled, sa.func.coalesce(~no_fault, True)),
@@ -141,10 +141,10 @@ class RecordFreshnessQuery(CatalogQueries):
         if readers is not None:
             query = query.where(_may_be_known(tenant_id, readers, out))
         row = tuple(self._database.fetch_one(query))
-        chunks, stale, last, depth_now, waited, left, records_left, failed, vectors = row
+        chunks, stale, last, depth_now, waited, left_out, records_left, failed, vectors = row
         return RecordFreshness(
             Freshness(int(chunks), int(stale), last, int(depth_now)),
-            excluded=int(left) + int(records_left),
+            excluded=int(left_out) + int(records_left),
             failed=int(failed),
             oldest_wait_seconds=None if waited is None else max(0.0, float(waited)),
             backfilled=vectors == "answering",
@@ -158,24 +158,24 @@ def select_documents(
     is_serving = sa.and_(
         serving.c.tenant == documents.c.tenant, serving.c.generation == document_index.c.generation
     )
-    told = () if readers is None else (is_readable(documents, readers),)
+    conditions = () if readers is None else (is_readable(documents, readers),)
     return (
         sa.select(*columns)
         .select_from(documents)
         .outerjoin(document_index, is_same_document())
         .outerjoin(serving, is_serving)
-        .where(documents.c.tenant == tenant_id, *told)
+        .where(documents.c.tenant == tenant_id, *conditions)
     )
 
 
 def list_freshness_columns() -> tuple[sa.ColumnElement[Any], ...]:
     """Return columns for select_documents(): chunks, stale documents, last indexing time."""
-    held, left = document_index.c, is_excluded_from_builds()
-    indexed = sa.and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
+    indexed_columns, is_leaving = document_index.c, is_excluded_from_builds()
+    indexed = sa.and_(serving.c.tenant.is_not(None), indexed_columns.indexed_key.is_not(None))
     return (
-        sa.func.coalesce(sa.func.sum(held.chunk_count).filter(indexed, ~left), 0),
-        build_document_count().filter(indexed, ~left, is_behind_source()),
-        sa.func.max(sa.case((indexed, held.indexed_at))),
+        sa.func.coalesce(sa.func.sum(indexed_columns.chunk_count).filter(indexed, ~is_leaving), 0),
+        build_document_count().filter(indexed, ~is_leaving, is_behind_source()),
+        sa.func.max(sa.case((indexed, indexed_columns.indexed_at))),
     )
 
 
@@ -208,14 +208,16 @@ def select_unlisted(
 ) -> tuple[sa.Select[Any], sa.Select[Any]]:
     """Return queries for the arrival times of records, and of uploads, that were never listed."""
     of_files = (uploads.c.enabled, ~is_of_record())
-    came = source_records.c.waiting_since, uploads.c.updated_at
+    arrival_columns = source_records.c.waiting_since, uploads.c.updated_at
     found = (is_found(),), of_files
     rows = []
-    for table, at, which in zip((source_records, uploads), came, found, strict=True):
+    for table, at, conditions in zip(
+        (source_records, uploads), arrival_columns, found, strict=True
+    ):
         pushed = table.c
         known = sa.exists().where(matches_document(documents.c, pushed))
         of_sources = (pushed.tenant == tenant_id, matches_any(pushed.source, sources))
-        rows.append(sa.select(at).select_from(table).where(*of_sources, ~known, *which))
+        rows.append(sa.select(at).select_from(table).where(*of_sources, ~known, *conditions))
     return rows[0], rows[1]
 
 
@@ -314,9 +316,11 @@ def _count_left_out(
 ) -> sa.ColumnElement[Any]:
     """Return the SQL count of records that are stored, but left out of listings."""
     if readers is None:
-        kept = sa.select(sa.func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
-        return kept.scalar_subquery()
-    # All of these are attached to pages, because only comments and files are kept like this.
+        left_out_records = sa.select(sa.func.count()).where(
+            source_records.c.tenant == tenant_id, ~is_found()
+        )
+        return left_out_records.scalar_subquery()
+    # All of these are attached to pages: only comments and files are stored but not listed.
     rows = select_placed_records(tenant_id, sa.literal(NOBODY)).where(~is_found())
     placed = add_excluded_scopes(rows, out)
     count = sa.select(sa.func.count()).select_from(placed).where(is_readable(placed, [*readers]))

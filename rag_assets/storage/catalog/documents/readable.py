@@ -142,14 +142,14 @@ def select_readable_versions(
     principals: Texts,
 ) -> sa.Select[Any]:
     """Return the query for the versions that a caller may read; see map_by_document()."""
-    held = document_index.c
+    indexed = document_index.c
     return select_returnable(
         tenant_id,
         generation,
-        *(held.document_id, held.indexed_key, documents.c.uri, documents.c.access_scope),
+        *(indexed.document_id, indexed.indexed_key, documents.c.uri, documents.c.access_scope),
         documents.c.content_sha256,
         is_behind_source().label("stale"),
-    ).where(matches_any(held.document_id, document_ids), is_readable(documents, principals))
+    ).where(matches_any(indexed.document_id, document_ids), is_readable(documents, principals))
 
 
 def map_by_document(rows: Iterable[sa.Row[Any]]) -> dict[str, ReadableVersion]:

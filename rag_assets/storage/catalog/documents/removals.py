@@ -117,9 +117,9 @@ def delete_records(
     """Delete pushed records and their former texts; return the documents whose record existed."""
     delete_former_texts(connection, ref, document_ids)
     record = source_records.c
-    its = is_of_documents(record, ref.id, document_ids)
-    gone = sa.delete(source_records).where(its).returning(record.document_id)
-    return frozenset(connection.scalars(gone))
+    is_record = is_of_documents(record, ref.id, document_ids)
+    deletion = sa.delete(source_records).where(is_record).returning(record.document_id)
+    return frozenset(connection.scalars(deletion))
 
 
 def delete_former_texts(
@@ -127,8 +127,8 @@ def delete_former_texts(
 ) -> None:
     """Delete the former texts of these records, which were kept for runs."""
     text = record_texts.c
-    its = is_of_documents(text, ref.id, document_ids)
-    connection.execute(sa.delete(record_texts).where(its))
+    is_record = is_of_documents(text, ref.id, document_ids)
+    connection.execute(sa.delete(record_texts).where(is_record))
 
 
 def withdraw_documents(
@@ -162,14 +162,18 @@ def drop_superseded(
     )
     pushed = [change.document_id for change in changes if change.facts.revision is not None]
     present = _find_pushed(connection, ref, pushed) if pushed else {}
-    again = [
+    pushed_again = [
         change
         for change in changes
         if (found := present.get(change.document_id)) is not None
         and found.revision != change.facts.revision
     ]
-    ids = [change.document_id for change in again]
-    kept = find_readable_contents(connection, ref, ids) if again else frozenset[tuple[str, str]]()
+    ids = [change.document_id for change in pushed_again]
+    kept = (
+        find_readable_contents(connection, ref, ids)
+        if pushed_again
+        else frozenset[tuple[str, str]]()
+    )
     return [
         change
         for change in changes
@@ -223,11 +227,11 @@ def _find_pushed(
         is_of_documents(uploads.c, ref.id, document_ids), uploads.c.enabled
     )
     # The content of a file record is an upload, but the listing listed the record.
-    found = {row.document_id: row for row in connection.execute(files)}
-    return found | {row.document_id: row for row in connection.execute(records)}
+    uploaded = {row.document_id: row for row in connection.execute(files)}
+    return uploaded | {row.document_id: row for row in connection.execute(records)}
 
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 
 moved_documents = sa.Table(
     "moved_documents",
@@ -252,7 +256,7 @@ class MovedDocuments(CatalogQueries):
         statement = new.on_conflict_do_update(
             index_elements=["tenant", "document_id"], set_={"successor": new.excluded.successor}
         )
-        for batch in batched(sorted(successors), _BATCH):
+        for batch in batched(sorted(successors), _BATCH_DOCUMENTS):
             with self._database.begin_tenant(ref) as connection:
                 rows = [
                     {"tenant": ref.id, "document_id": id_, "successor": successors[id_]}
@@ -260,8 +264,8 @@ class MovedDocuments(CatalogQueries):
                 ]
                 connection.execute(statement, rows)
                 # Documents that moved to one of these locations have now moved on from it.
-                there = (moved.tenant == ref.id, matches_any(moved.successor, batch))
-                query = sa.select(moved.successor).where(*there).distinct()
+                moved_here = (moved.tenant == ref.id, matches_any(moved.successor, batch))
+                query = sa.select(moved.successor).where(*moved_here).distinct()
                 for id_ in connection.scalars(query).all():
                     connection.execute(
                         sa.update(moved_documents)
@@ -279,7 +283,7 @@ class MovedDocuments(CatalogQueries):
         )
         query = sa.select(moved.document_id).where(moved.tenant == ref.id, ~waits)
         ended = sorted(self._database.fetch_values(query))
-        for batch in batched(ended, _BATCH):
+        for batch in batched(ended, _BATCH_DOCUMENTS):
             ids = list(batch)
             with self._database.begin_tenant(ref) as connection:
                 connection.execute(build_deletion_update(ref, ids))
@@ -354,9 +358,9 @@ def add_sealed_tombstones(connection: sa.Connection, ref: TenantRef, sealed: Seq
     """
     cipher = _build_cipher(connection)
     rows = []
-    for one in sealed:
+    for entry in sealed:
         try:
-            ciphertext = base64.urlsafe_b64decode(one.partition(".")[2])
+            ciphertext = base64.urlsafe_b64decode(entry.partition(".")[2])
             nonce, rest = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
             id_, content = json.loads(cipher.decrypt(nonce, rest, ref.id.encode()))
         except (binascii.Error, ValueError, InvalidTag):

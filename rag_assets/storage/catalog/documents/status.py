@@ -89,12 +89,12 @@ NO_FAILURE: Final[Mapping[str, Any]] = {
 """The columns of `documents` that describe a failure, as they are without one."""
 
 
-def change_status(cause: Cause, ref: TenantRef, *which: sa.ColumnElement[bool]) -> sa.Update:
+def change_status(cause: Cause, ref: TenantRef, *conditions: sa.ColumnElement[bool]) -> sa.Update:
     """Return the statement that changes the status of a tenant's documents."""
     change = TRANSITIONS[cause]
     return (
         sa.update(documents)
-        .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *which)
+        .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *conditions)
         .values(
             status=change.to,
             updated_at=sa.func.now(),
@@ -109,16 +109,20 @@ def is_of_generation(
     document_ids: Sequence[str] | None = None,
 ) -> sa.ColumnElement[bool]:
     """Return the SQL condition for rows of one generation: all, or only of the named documents."""
-    held = document_index.c
-    rows = sa.and_(held.tenant == tenant_id, held.generation == generation)
+    indexed = document_index.c
+    rows = sa.and_(indexed.tenant == tenant_id, indexed.generation == generation)
     return (
-        rows if document_ids is None else sa.and_(rows, matches_any(held.document_id, document_ids))
+        rows
+        if document_ids is None
+        else sa.and_(rows, matches_any(indexed.document_id, document_ids))
     )
 
 
-def select_entry_count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
+def select_entry_count(*conditions: sa.ColumnElement[bool]) -> sa.Select[int]:
     """Return the query for the number of entries of versions that meet these conditions."""
-    return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(*which)
+    return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(
+        *conditions
+    )
 
 
 def is_same_document() -> sa.ColumnElement[bool]:
@@ -149,10 +153,10 @@ def is_excluded_from_builds() -> sa.ColumnElement[bool]:
 
 def is_behind(config_key: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's indexed version is missing or outdated."""
-    held = document_index.c
+    indexed = document_index.c
     return sa.or_(
-        held.document_key.is_distinct_from(documents.c.document_key),
-        held.config_key.is_distinct_from(config_key),
+        indexed.document_key.is_distinct_from(documents.c.document_key),
+        indexed.config_key.is_distinct_from(config_key),
     )
 
 
@@ -196,11 +200,11 @@ def is_pending(
 def _is_pending_in_superseded_build(
     config_key: str | sa.ColumnElement[str],
 ) -> sa.ColumnElement[bool]:
-    held, listed = document_index.c, documents.c
+    indexed, listed = document_index.c, documents.c
     waits = sa.and_(
-        held.failed_document_key == listed.document_key,
-        _failed_config_key(held) == config_key,
-        sa.or_(held.retry_at.is_(None), held.retry_at > sa.func.now()),
+        indexed.failed_document_key == listed.document_key,
+        _failed_config_key(indexed) == config_key,
+        sa.or_(indexed.retry_at.is_(None), indexed.retry_at > sa.func.now()),
     )
     unreadable = sa.and_(
         listed.failed_document_key == listed.document_key, listed.failed_config_key == "*"
@@ -318,10 +322,12 @@ def build_put_off_update(
     return statement.values(attempts=documents.c.attempts + 1) if cause == "failed" else statement
 
 
-def build_reindex_update(ref: TenantRef, lane: int, *which: sa.ColumnElement[bool]) -> sa.Update:
+def build_reindex_update(
+    ref: TenantRef, lane: int, *conditions: sa.ColumnElement[bool]
+) -> sa.Update:
     """Return the statement that counts a reindex request, which changes documents' keys."""
     number = documents.c.edition + 1
-    return change_status("reindexed", ref, *which).values(
+    return change_status("reindexed", ref, *conditions).values(
         edition=number, document_key=build_numbered_key(documents.c.document_key, number), lane=lane
     )
 

@@ -52,7 +52,7 @@ from rag_assets.storage.catalog.tables import (
     tombstones,
 )
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 
 
 class DocumentTable(CatalogQueries):
@@ -70,7 +70,7 @@ class DocumentTable(CatalogQueries):
             sa.case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
         ).where(documents.c.tenant == tenant_id, documents.c.source == source)
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+            for row in connection.execution_options(yield_per=_BATCH_DOCUMENTS).execute(query):
                 yield read_row(CatalogDocument, row, facts=read_facts(row))
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
@@ -79,7 +79,7 @@ class DocumentTable(CatalogQueries):
         Documents that were deleted on request or pushed again since the listing are left out.
         """
         statement = build_document_upsert()
-        for batch in batched(changes, _BATCH):
+        for batch in batched(changes, _BATCH_DOCUMENTS):
             with self._database.begin_tenant(ref) as connection:
                 current = drop_superseded(connection, ref, batch)
                 rows = [build_row(ref, c, lane) for c in set_page_scopes(connection, ref, current)]
@@ -92,7 +92,7 @@ class DocumentTable(CatalogQueries):
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Mark documents that left their source as deleted; searches omit them immediately."""
-        for batch in batched(document_ids, _BATCH):
+        for batch in batched(document_ids, _BATCH_DOCUMENTS):
             self._database.write(ref, build_deletion_update(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
@@ -163,9 +163,9 @@ class DocumentTable(CatalogQueries):
 
         Rows that a build or a hold still needs are kept.
         """
-        held = sa.exists().where(matches_document(document_index.c, documents.c))
+        in_build = sa.exists().where(matches_document(document_index.c, documents.c))
         is_old = (documents.c.status == "DELETED", documents.c.updated_at < before)
-        return self._database.delete(ref, documents, *is_old, ~held, ~is_held())
+        return self._database.delete(ref, documents, *is_old, ~in_build, ~is_held())
 
 
 def must_be_read_again() -> sa.ColumnElement[bool]:
@@ -241,10 +241,10 @@ class QuarantineTable(CatalogQueries):
         Returns:
             the tenants with such documents. Their next sync need not wait for its retry time.
         """
-        found = set[str]()
+        retried = set[str]()
         with self._database.begin() as connection:
             for table in (documents, document_index):
-                found |= {
+                retried |= {
                     *connection.scalars(
                         sa.update(table)
                         .where(
@@ -255,18 +255,18 @@ class QuarantineTable(CatalogQueries):
                         .returning(table.c.tenant)
                     )
                 }
-            if found:
-                of_tenants = matches_any(syncs.c.tenant, found)
+            if retried:
+                of_tenants = matches_any(syncs.c.tenant, retried)
                 connection.execute(sa.update(syncs).where(of_tenants).values(retry_at=None))
-        return found
+        return retried
 
-    def _make_due(self, ref: TenantRef, which: sa.ColumnElement[bool]) -> int:
+    def _make_due(self, ref: TenantRef, condition: sa.ColumnElement[bool]) -> int:
         row, is_waiting = document_index.c, document_index.c.retry_at > sa.func.now()
         with self._database.begin_tenant(ref) as connection:
             # Documents that wait in a build that is not configured now.
             beside = sa.update(document_index).where(row.tenant == ref.id, is_waiting)
             connection.execute(beside.values(retry_at=sa.func.now()))
-            due = sa.update(documents).where(documents.c.tenant == ref.id, which)
+            due = sa.update(documents).where(documents.c.tenant == ref.id, condition)
             return connection.execute(due.values(retry_at=sa.func.now())).rowcount
 
     def _put_off(
@@ -292,7 +292,7 @@ class QuarantineTable(CatalogQueries):
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> sa.Select[Any]:
-    """Return the query for those of these documents that are typed records and failed."""
+    """Return the query for the typed records among these documents that have failed."""
     record, row = source_records.c, documents.c
     return (
         sa.select(row.document_id)

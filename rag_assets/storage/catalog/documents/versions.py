@@ -112,13 +112,13 @@ def select_expected_entries() -> sa.Select[Any]:
 
     Its parameter "tenants" names the tenants.
     """
-    held, build = document_index.c, generations.c
-    of_build = sa.and_(held.tenant == build.tenant, held.generation == build.generation)
+    indexed, build = document_index.c, generations.c
+    of_build = sa.and_(indexed.tenant == build.tenant, indexed.generation == build.generation)
     totals = (
         sa.select(
-            sa.func.coalesce(sa.func.sum(held.chunk_count), 0).label("entries"),
+            sa.func.coalesce(sa.func.sum(indexed.chunk_count), 0).label("entries"),
             sa.func.coalesce(
-                sa.func.bool_and(~sa.or_(held.dirty, is_excluded_from_builds())), True
+                sa.func.bool_and(~sa.or_(indexed.dirty, is_excluded_from_builds())), True
             ).label("is_settled"),
         )
         .join(documents, is_same_document())
@@ -126,9 +126,9 @@ def select_expected_entries() -> sa.Select[Any]:
         .lateral("totals")
     )
     last = (
-        sa.select(held.indexed_key, held.chunk_count)
-        .where(of_build, held.indexed_key.is_not(None))
-        .order_by(held.indexed_at.desc(), held.document_id)
+        sa.select(indexed.indexed_key, indexed.chunk_count)
+        .where(of_build, indexed.indexed_key.is_not(None))
+        .order_by(indexed.indexed_at.desc(), indexed.document_id)
         .limit(_RECENT_VERSIONS)
         .correlate(generations)
         .subquery()
@@ -173,7 +173,7 @@ def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
     }
 
 
-_BATCH = 2_000
+_BATCH_DOCUMENTS = 2_000
 _KEY = ("tenant", "generation", "document_id")
 _VERSION = tuple(field.name for field in fields(IndexedVersion) if field.name in document_index.c)
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
@@ -240,12 +240,12 @@ class IndexTable(CatalogQueries):
         if bytes_limit is not None:
             query = query.where(work.c.bytes_before < bytes_limit)
         rows = self._database.fetch_rows(query)
-        found = [row.document_id for row in rows]
-        if documents_limit is None or len(found) <= documents_limit:
-            return found
+        document_ids = [row.document_id for row in rows]
+        if documents_limit is None or len(document_ids) <= documents_limit:
+            return document_ids
         urgent = sum(row.urgency == 0 for row in rows)
-        most = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
-        return found[: min(most, documents_limit)]
+        limit = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
+        return document_ids[: min(limit, documents_limit)]
 
     def count_pending(
         self,
@@ -270,9 +270,11 @@ class IndexTable(CatalogQueries):
         )
         return self._count(tenant_id, generation, sa.or_(is_pending(config_key), waits))
 
-    def _count(self, tenant_id: str, generation: int, which: sa.ColumnElement[bool]) -> int:
+    def _count(self, tenant_id: str, generation: int, condition: sa.ColumnElement[bool]) -> int:
         query = sa.select(sa.func.count()).select_from(join_versions(generation))
-        return self._database.fetch_value(query.where(documents.c.tenant == tenant_id, which)) or 0
+        return (
+            self._database.fetch_value(query.where(documents.c.tenant == tenant_id, condition)) or 0
+        )
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
         """Return the number of entries that a generation should have."""
@@ -299,10 +301,10 @@ class IndexTable(CatalogQueries):
             .where(documents.c.tenant == tenant_id, is_excluded_from_builds())
             .order_by(document_index.c.generation)
         )
-        found: dict[int, list[str]] = {}
+        by_generation: dict[int, list[str]] = {}
         for row in self._database.fetch_rows(query):
-            found.setdefault(row.generation, []).append(row.document_id)
-        return found
+            by_generation.setdefault(row.generation, []).append(row.document_id)
+        return by_generation
 
     def find_up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
@@ -355,7 +357,7 @@ class IndexTable(CatalogQueries):
         """
         if not versions:
             return
-        left = sa.select(documents.c.document_id).where(
+        deleted = sa.select(documents.c.document_id).where(
             is_of_documents(documents.c, ref.id, [version.document_id for version in versions]),
             is_excluded_from_builds(),
         )
@@ -370,7 +372,7 @@ class IndexTable(CatalogQueries):
         )
         with self._database.begin_tenant(ref) as connection:
             committed_at = raise_mark(connection, ref)
-            left_ids = set(connection.scalars(left))
+            left_ids = set(connection.scalars(deleted))
             versions = [version for version in versions if version.document_id not in left_ids]
             if not versions:
                 return
@@ -415,7 +417,7 @@ class IndexTable(CatalogQueries):
     def delete(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Delete the rows of documents, after the deletion of their entries was confirmed."""
         with self._database.begin_tenant(ref) as connection:
-            for batch in batched(document_ids, _BATCH):
+            for batch in batched(document_ids, _BATCH_DOCUMENTS):
                 connection.execute(
                     sa.delete(document_index).where(is_of_generation(ref.id, generation, batch))
                 )
@@ -445,13 +447,13 @@ class IndexTable(CatalogQueries):
         if not waits:
             return
         statement = upsert(document_index)
-        given = statement.excluded
-        columns: dict[str, Any] = {name: given[name] for name in _WAITING}
+        excluded = statement.excluded
+        columns: dict[str, Any] = {name: excluded[name] for name in _WAITING}
         columns["failed_config_key"] = build_failed_key(
             document_index,
             config_key,
-            select_environment(given.failed_config_key),
-            given.failed_document_key,
+            select_environment(excluded.failed_config_key),
+            excluded.failed_document_key,
         )
         rows = [
             {
@@ -492,15 +494,15 @@ class IndexTable(CatalogQueries):
 
     def stream_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that should be in the generation's index."""
-        held = document_index.c
+        indexed = document_index.c
         query = select_returnable(
             tenant_id,
             generation,
-            *(held.document_id, held.indexed_key, held.chunk_count),
+            *(indexed.document_id, indexed.indexed_key, indexed.chunk_count),
             sa.case(
                 (~sa.or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)
             ),
-        ).order_by(held.document_id)
+        ).order_by(indexed.document_id)
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+            for row in connection.execution_options(yield_per=_BATCH_DOCUMENTS).execute(query):
                 yield HeldVersion(*row)

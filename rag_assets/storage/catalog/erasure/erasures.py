@@ -70,8 +70,8 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.storage.catalog.uploads.rows import delete_uploads
 
-_BATCH = 2_000
-_NAMED_DOCUMENTS = 100
+_BATCH_DOCUMENTS = 2_000
+_MAX_DOCUMENTS_PER_ENTRY = 100
 """Maximum number of purged documents per entry in the journal of security changes."""
 _FORGET_SLICES = sa.text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
@@ -117,15 +117,17 @@ def begin_erasure(
     """Record an erasure, mark its documents deleted, and withhold them from searches.
 
     Args:
-        whole: documents to erase completely.
-        former: documents of which only the indexed former version is erased.
+        whole: documents to erase completely. former: documents that stay, and whose indexed former
+        version is erased.
     """
-    held = document_index.c
+    indexed = document_index.c
     keys = sa.select(
-        sa.func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
-        sa.func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
-        sa.func.coalesce(sa.func.sum(held.chunk_count), 0),
-    ).where(is_of_documents(held, ref.id, [*whole, *former]))
+        sa.func.array_agg(indexed.parse_key.distinct()).filter(indexed.parse_key.is_not(None)),
+        sa.func.array_agg(indexed.chunk_set_key.distinct()).filter(
+            indexed.chunk_set_key.is_not(None)
+        ),
+        sa.func.coalesce(sa.func.sum(indexed.chunk_count), 0),
+    ).where(is_of_documents(indexed, ref.id, [*whole, *former]))
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = len(delete_records(connection, ref, whole))
@@ -136,11 +138,11 @@ def begin_erasure(
     kept = connection.execute(of_disabled).all()
     blobs = delete_uploads(connection, ref, whole)
     add_tombstones(connection, ref, whole)
-    for batch in batched(whole, _BATCH):
+    for batch in batched(whole, _BATCH_DOCUMENTS):
         connection.execute(build_deletion_update(ref, batch))
-    for batch in batched([*whole, *former], _BATCH):
+    for batch in batched([*whole, *former], _BATCH_DOCUMENTS):
         connection.execute(build_withholding_update(ref, batch))
-    made = insert_erasure(
+    erasure = insert_erasure(
         connection,
         ref,
         kind,
@@ -160,11 +162,11 @@ def begin_erasure(
         },
     )
     if kind == "purge":
-        for batch in batched(whole, _NAMED_DOCUMENTS):
+        for batch in batched(whole, _MAX_DOCUMENTS_PER_ENTRY):
             record_change(connection, ref, "purged", "", seal_tombstones(connection, ref, batch))
     else:
         raise_mark(connection, ref)
-    return made
+    return erasure
 
 
 def require_known(connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
@@ -191,7 +193,7 @@ def end_erasure(connection: sa.Connection, erasure: Erasure, proof: Mapping[str,
 
 def delete_documents(connection: sa.Connection, erasure: Erasure) -> None:
     """Delete the rows of an erasure's documents, unless they were added again."""
-    for batch in batched(erasure.document_ids, _BATCH):
+    for batch in batched(erasure.document_ids, _BATCH_DOCUMENTS):
         connection.execute(
             sa.delete(documents).where(
                 is_of_documents(documents.c, erasure.ref.id, batch), documents.c.status == "DELETED"
@@ -222,7 +224,7 @@ def insert_erasure(
     return read_erasure(connection.execute(row.returning(erasures)).one())
 
 
-_OUTLIVING = frozenset(
+_OUTLIVING_TABLES = frozenset(
     {"dagster_histories", "erasures", "receipts", "security_changes", "tenant_locks"}
 )
 """Tables whose rows outlive a removed tenant."""
@@ -247,7 +249,7 @@ class ErasureTable(CatalogQueries):
         self,
         ref: TenantRef,
         cutoffs: Cutoffs,
-        held: Collection[str],
+        held_sources: Collection[str],
         *,
         rule: str,
         by: str,
@@ -259,20 +261,21 @@ class ErasureTable(CatalogQueries):
         changes in its source. Pushed records and staged rows are deleted immediately.
 
         Args:
-            held: names of the sources whose documents stay until a person confirms their deletion.
+            held_sources: names of the sources whose documents stay until a person confirms their
+                deletion.
         """
         with self._database.begin_exclusive(ref) as connection:
             due = [
                 document
                 for document in find_due_documents(connection, ref.id, cutoffs)
-                if document.source not in held
+                if document.source not in held_sources
             ]
-            staged = delete_staged(connection, ref, cutoffs, held)
+            staged = delete_staged(connection, ref, cutoffs, held_sources)
             if not due and not staged:
                 return None
             whole = [document.document_id for document in due if not document.former]
             former = [document.document_id for document in due if document.former]
-            made = begin_erasure(
+            erasure = begin_erasure(
                 connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
             )
             connection.execute(
@@ -280,7 +283,7 @@ class ErasureTable(CatalogQueries):
                 .where(is_of_documents(documents.c, ref.id, former))
                 .values(embedded_at=None, embedded_sha256=None)
             )
-            return made
+            return erasure
 
     def begin_purge(
         self, ref: TenantRef, document_ids: Collection[str], *, by: str, at: datetime
@@ -301,11 +304,11 @@ class ErasureTable(CatalogQueries):
         with self._database.begin_exclusive(ref) as connection:
             require_known(connection, ref, wanted)
             require_no_hold(list_holds(connection, ref.id, wanted), ref.id, "the purge")
-            made = begin_erasure(
+            erasure = begin_erasure(
                 connection, ref, wanted, (), kind="purge", rule="request", by=by, at=at
             )
             notify(connection, ref.id)
-            return made
+            return erasure
 
     def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
         """Restore the tombstones of documents that were purged after the catalog was dumped."""
@@ -318,7 +321,7 @@ class ErasureTable(CatalogQueries):
         Args:
             ref: the tenant, in the state REMOVING.
         """
-        begun = sa.select(erasures).where(
+        open_erasure = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.incarnation == ref.incarnation,
             erasures.c.kind == "removal",
@@ -333,7 +336,7 @@ class ErasureTable(CatalogQueries):
             sa.select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
         )
         with self._database.begin() as connection:
-            row = connection.execute(begun).first()
+            row = connection.execute(open_erasure).first()
             if row is not None:
                 return read_erasure(row)
             document_ids = list(connection.scalars(ids))
@@ -365,7 +368,7 @@ class ErasureTable(CatalogQueries):
         """Start the erasure of a build that does not serve searches."""
         number = generation.number
         entries = select_entry_count(is_of_generation(ref.id, number))
-        begun = sa.select(erasures).where(
+        open_erasure = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.kind == "discard",
             erasures.c.progress["generation"].as_integer() == number,
@@ -373,7 +376,7 @@ class ErasureTable(CatalogQueries):
             erasures.c.progress["made_at"].as_string() == generation.created_at.isoformat(),
         )
         with self._database.begin_tenant(ref) as connection:
-            if (row := connection.execute(begun).first()) is not None:
+            if (row := connection.execute(open_erasure).first()) is not None:
                 return read_erasure(row)
             connection.execute(
                 sa.update(generations)
@@ -409,8 +412,8 @@ class ErasureTable(CatalogQueries):
         """Delete the rows of an erasure's documents, and their ids in the last run's slice."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
-            given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
-            connection.execute(_FORGET_SLICES, given)
+            parameters = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
+            connection.execute(_FORGET_SLICES, parameters)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """End an erasure: delete the rows of its documents, and write the receipt."""
@@ -419,11 +422,11 @@ class ErasureTable(CatalogQueries):
             return end_erasure(connection, erasure, proof or {})
 
     def forget_tenant(self, erasure: Erasure) -> None:
-        """Delete a removed tenant's rows in all tables except `tenants` and those in _OUTLIVING."""
+        """Delete a removed tenant's rows, except in `tenants` and in the _OUTLIVING_TABLES."""
         ref = erasure.ref
         with self._database.begin() as connection:
             for table in reversed(list_all_tables()):
-                if "tenant" in table.c and table.name not in _OUTLIVING:
+                if "tenant" in table.c and table.name not in _OUTLIVING_TABLES:
                     connection.execute(sa.delete(table).where(table.c.tenant == ref.id))
 
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:

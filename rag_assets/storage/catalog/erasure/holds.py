@@ -98,12 +98,12 @@ class HoldTable(CatalogQueries):
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
         """Set a hold, or replace the reason of an existing hold."""
         row = {"source": scope.source, "document_id": scope.document_id}
-        said = {"reason": reason, "by": by}
+        details = {"reason": reason, "by": by}
         with self._database.begin_tenant(ref) as connection:
             _require_known(connection, ref, scope)
             _record_change(connection, ref, "hold_set", scope)
-            connection.execute(build_row_upsert(holds, {"tenant": ref.id, **row}, said))
-            _write_event(connection, ref, "hold_set", scope, said)
+            connection.execute(build_row_upsert(holds, {"tenant": ref.id, **row}, details))
+            _write_event(connection, ref, "hold_set", scope, details)
 
     def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
         """Lift a hold, and delete the data kept only because of it; return whether it existed."""
@@ -117,9 +117,9 @@ class HoldTable(CatalogQueries):
             if not connection.execute(sa.delete(holds).where(*the_hold)).rowcount:
                 return False
             _record_change(connection, ref, "hold_lifted", scope)
-            for kept in (held_texts, held_records, held_uploads):
-                covered = sa.exists().where(matches_document(documents.c, kept.c), is_held())
-                connection.execute(sa.delete(kept).where(kept.c.tenant == ref.id, ~covered))
+            for table in (held_texts, held_records, held_uploads):
+                covered = sa.exists().where(matches_document(documents.c, table.c), is_held())
+                connection.execute(sa.delete(table).where(table.c.tenant == ref.id, ~covered))
             _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
         return True
 
@@ -148,7 +148,7 @@ def list_holds(
 
 
 def is_held() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a hold covers a document, or that it is a disabled upload."""
+    """Return the SQL condition that a document is covered by a hold, or is a disabled upload."""
     disabled = sa.exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
     return sa.or_(is_row_held(documents), disabled.correlate(documents))
 
@@ -200,16 +200,16 @@ def _require_known(connection: sa.Connection, ref: TenantRef, scope: HoldScope) 
         ]
         if not connection.scalar(sa.select(sa.or_(*of_source))):
             raise UnknownSource(
-                f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
-                hint=f"`rag-assets documents {ref.id}` shows what it has",
+                f"tenant {ref.id!r} has no data of a source named {scope.source!r}",
+                hint=f"`rag-assets documents {ref.id}` shows its documents and their sources",
             )
 
 
 def _record_change(
     connection: sa.Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
 ) -> None:
-    held = () if scope.document_id is None else (scope.document_id,)
-    about = (scope.source or "", *compute_document_hashes(connection, held))
+    document_ids = () if scope.document_id is None else (scope.document_id,)
+    about = (scope.source or "", *compute_document_hashes(connection, document_ids))
     record_change(connection, ref, kind, "", about)
 
 
@@ -218,8 +218,8 @@ def _write_event(
     ref: TenantRef,
     kind: EventKind,
     scope: HoldScope,
-    said: dict[str, str],
+    details: dict[str, str],
 ) -> None:
     named = {"source": scope.source, "document_id": scope.document_id}
-    payload = said | {name: value for name, value in named.items() if value is not None}
+    payload = details | {name: value for name, value in named.items() if value is not None}
     write_event(connection, ref.id, kind, payload)

@@ -118,7 +118,7 @@ receipt_keys = sa.Table(
 ErasureKind = Literal["prune", "purge", "removal", "discard", "secrets"]
 FIRST: Final = "0" * 64
 """The predecessor's hash in the first receipt."""
-_BATCH = 1_000
+_BATCH_RECEIPTS = 1_000
 _CHAIN_LOCK = 0x7261675F72656370
 _Shape = TypeVar("_Shape", dict[str, Any], list[str])
 
@@ -214,7 +214,7 @@ def verify_chain(connection: sa.Connection) -> ChainReport:
     broken = []
     count = number = 0
     previous = FIRST
-    for row in connection.execute(query, execution_options={"yield_per": _BATCH}):
+    for row in connection.execute(query, execution_options={"yield_per": _BATCH_RECEIPTS}):
         receipt = _read_receipt(row)
         follows = (receipt.number, receipt.previous) == (number + 1, previous)
         if not follows or receipt.hash != row.hash:

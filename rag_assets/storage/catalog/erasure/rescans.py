@@ -91,18 +91,18 @@ class MaskedDocument:
 
 
 def has_texts(
-    ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
+    ref: TenantRef, parse_keys: Sequence[str], *, matches_unknown: bool = False
 ) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the SQL conditions that a version of a tenant has one of these texts.
 
     Args:
-        unknown: whether indexed versions without a recorded text match, too.
+        matches_unknown: whether indexed versions without a recorded text match, too.
     """
-    held = document_index.c
-    either = matches_any(held.parse_key, parse_keys)
-    if unknown:
-        either = sa.or_(either, held.parse_key.is_(None) & held.indexed_key.is_not(None))
-    return held.tenant == ref.id, either
+    indexed = document_index.c
+    has_text = matches_any(indexed.parse_key, parse_keys)
+    if matches_unknown:
+        has_text = sa.or_(has_text, indexed.parse_key.is_(None) & indexed.indexed_key.is_not(None))
+    return indexed.tenant == ref.id, has_text
 
 
 def mask_held_texts(
@@ -113,11 +113,11 @@ def mask_held_texts(
     Args:
         masked: by parse_key, the key of the masked text; None removes the text.
     """
-    kept = held_texts.c
+    columns = held_texts.c
     rows = connection.execute(
         sa.delete(held_texts)
-        .where(kept.tenant == ref.id, matches_any(kept.parse_key, list(masked)))
-        .returning(kept.document_id, kept.parse_key)
+        .where(columns.tenant == ref.id, matches_any(columns.parse_key, list(masked)))
+        .returning(columns.document_id, columns.parse_key)
     ).all()
     new = [
         {"tenant": ref.id, "document_id": id_, "parse_key": masked[key], "chunk_set_key": ""}
@@ -140,8 +140,8 @@ def reindex_documents(
     row = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
-        which = (matches_any(row.document_id, ids), row.edition == requests)
-        connection.execute(build_reindex_update(ref, 0, *which).values(title=None))
+        conditions = (matches_any(row.document_id, ids), row.edition == requests)
+        connection.execute(build_reindex_update(ref, 0, *conditions).values(title=None))
 
 
 def build_name_masking_update(ref: TenantRef, document: MaskedDocument) -> Any:
@@ -187,10 +187,10 @@ class RescanTable(CatalogQueries):
     def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[RecordedKeys]:
         """Return the lake keys of versions with one of these texts, in builds and under holds."""
         queries = [
-            sa.select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
-                held.c.tenant == tenant_id, matches_any(held.c.parse_key, parse_keys)
+            sa.select(table.c.document_id, table.c.parse_key, table.c.chunk_set_key).where(
+                table.c.tenant == tenant_id, matches_any(table.c.parse_key, parse_keys)
             )
-            for held in (document_index, held_texts)
+            for table in (document_index, held_texts)
         ]
         rows = self._database.fetch_rows(queries[0].union(queries[1]))
         return [RecordedKeys(*row) for row in rows]
@@ -209,14 +209,16 @@ class RescanTable(CatalogQueries):
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
         """Withhold all versions with these texts; reindex their documents without credentials."""
-        held = document_index.c
+        indexed = document_index.c
         keys = list(found.masked)
         with self._database.begin_tenant(ref) as connection:
-            known = set(connection.scalars(sa.select(held.parse_key).where(*has_texts(ref, keys))))
+            known = set(
+                connection.scalars(sa.select(indexed.parse_key).where(*has_texts(ref, keys)))
+            )
             # A version with an unknown text may have a text that no known version has.
-            of_texts = has_texts(ref, keys, unknown=not known.issuperset(keys))
+            of_texts = has_texts(ref, keys, matches_unknown=not known.issuperset(keys))
             rows = connection.execute(
-                sa.select(held.document_id, held.chunk_count).where(*of_texts)
+                sa.select(indexed.document_id, indexed.chunk_count).where(*of_texts)
             ).all()
             emptied = dict.fromkeys(("indexed_key", "document_key", "config_key"), sa.null())
             emptied |= dict.fromkeys(("parse_key", "chunk_set_key"), sa.null())
@@ -316,11 +318,11 @@ def _has_stored_data(connection: sa.Connection, ref: TenantRef) -> bool:
         name.partition(".")[0] for system in installed_systems() for name in system.system.texts
     }
     of_systems = (sa.table(name, sa.column("tenant"), schema=SCHEMA) for name in texts)
-    either = (
+    stored_data = (
         sa.select(rows.c.tenant).where(rows.c.tenant == ref.id).exists()
         for rows in (documents, events, *of_systems)
     )
-    return bool(connection.scalar(sa.select(sa.or_(*either))))
+    return bool(connection.scalar(sa.select(sa.or_(*stored_data))))
 
 
 def _record_batch(

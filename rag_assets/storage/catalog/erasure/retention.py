@@ -87,9 +87,9 @@ class RetentionQuery(CatalogQueries):
                 documents that will be past their retention then.
         """
         age, kind = select_age_start(), documents.c.source_type
-        left = sa.func.min(age - cutoffs.select_cutoff(kind))
+        time_left = sa.func.min(age - cutoffs.select_cutoff(kind))
         query = (
-            sa.select(kind, left, sa.func.count().filter(age < later.select_cutoff(kind)))
+            sa.select(kind, time_left, sa.func.count().filter(age < later.select_cutoff(kind)))
             .where(
                 documents.c.tenant == tenant_id,
                 *_may_age(),
@@ -99,7 +99,10 @@ class RetentionQuery(CatalogQueries):
             .group_by(kind)
             .order_by(kind)
         )
-        return [(kind, left, before) for kind, left, before in self._database.fetch_rows(query)]
+        return [
+            (kind, time_left, before)
+            for kind, time_left, before in self._database.fetch_rows(query)
+        ]
 
     def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
         """Record how many documents await consent to be pruned; return whether a number changed."""

@@ -47,8 +47,8 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.catalog.uploads.model import uploads
 
-_OF_TENANT = "tenant = :tenant"
-_BATCH = 500
+_TENANT_CONDITION = "tenant = :tenant"
+_BATCH_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class TextColumn:
     table: str
     column: str
     type: str = "text"
-    condition: str = _OF_TENANT
+    condition: str = _TENANT_CONDITION
 
     @property
     def name(self) -> str:
@@ -157,7 +157,7 @@ class TextColumnStore(CatalogQueries):
         )
         with self._database.begin() as connection:
             if _table_exists(connection, column.table):
-                streaming = connection.execution_options(yield_per=_BATCH)
+                streaming = connection.execution_options(yield_per=_BATCH_ROWS)
                 yield from streaming.execute(query, {"tenant": ref.id}).partitions()
 
 
@@ -193,10 +193,10 @@ def _table_exists(connection: sa.Connection, table: str) -> bool:
 
 PURGED: Final = "(purged)"
 """Replaces a purged name."""
-_KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
+_KEPT_TABLES = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
 """Tables that hold hashes of erased documents on purpose."""
-_ATTEMPTS = 3
-_NAMED: Mapping[tuple[str, str], str] = {
+_MAX_ATTEMPTS = 3
+_NAME_COLUMNS: Mapping[tuple[str, str], str] = {
     (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
     **texts_of_tenant(EVENTS_NAMING_TENANT),
 }
@@ -225,17 +225,17 @@ class TraceQuery(CatalogQueries):
         query = documents.select().where(
             of_tenant, matches_any(documents.c.document_id, document_ids)
         )
-        found = []
+        names = []
         for row in self._database.fetch_rows(query):
-            found.append(row.uri)
+            names.append(row.uri)
             source, _, path = row.uri.partition("/")
-            found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
-        return sorted(set(found))
+            names.append(f"{ref.id}:{path if source == row.source else row.document_id}")
+        return sorted(set(names))
 
     def find_shared_phrases(
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
-        """Return those phrases that also occur in a pushed record of another document."""
+        """Return the phrases that also occur in a pushed record of another document."""
         query = sa.text(
             f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
             f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
@@ -243,9 +243,9 @@ class TraceQuery(CatalogQueries):
         ).bindparams(
             sa.bindparam("phrases", type_=ARRAY(sa.Text)), sa.bindparam("ids", type_=ARRAY(sa.Text))
         )
-        given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
+        parameters = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
         with self._database.begin() as connection:
-            return set(connection.scalars(query, given))
+            return set(connection.scalars(query, parameters))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return which of these erased documents exist, because they were added again."""
@@ -265,8 +265,12 @@ class TraceQuery(CatalogQueries):
         """
         if not names and not phrases:
             return 0
-        given = {"tenant": tenant_id, "pattern": _build_pattern(names, phrases), "purged": PURGED}
-        given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
+        parameters = {
+            "tenant": tenant_id,
+            "pattern": _build_pattern(names, phrases),
+            "purged": PURGED,
+        }
+        parameters |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
         changed = 0
         with self._database.begin() as connection:
             for (table, column), condition in _find_named_columns(connection).items():
@@ -277,7 +281,7 @@ class TraceQuery(CatalogQueries):
                     f" :headings, :heading, 'g')::{kind}"
                     f" WHERE {condition} AND {column}::text ~ :pattern"
                 )
-                changed += connection.execute(sa.text(statement), given).rowcount
+                changed += connection.execute(sa.text(statement), parameters).rowcount
         return changed
 
     def vacuum(self, rewritten: Sequence[str] = (), *, only: Sequence[str] | None = None) -> int:
@@ -293,20 +297,20 @@ class TraceQuery(CatalogQueries):
         with self._database.session() as connection:
             for table in rewritten:
                 connection.execute(sa.text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
-            left = 0
+            dead_rows = 0
             names = sa.text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
-            every = connection.scalars(names, {"schema": SCHEMA}) if only is None else only
-            tables = [f'{SCHEMA}."{name}"' for name in every]
+            all_tables = connection.scalars(names, {"schema": SCHEMA}) if only is None else only
+            tables = [f'{SCHEMA}."{name}"' for name in all_tables]
             if only is None:
                 named = {table for table, _ in _find_named_columns(connection)}
                 tables += sorted(table for table in named if not table.startswith(SCHEMA))
-            for _ in range(_ATTEMPTS):
+            for _ in range(_MAX_ATTEMPTS):
                 for table in tables:
                     connection.execute(sa.text(f"VACUUM {table}"))
-                left = _count_dead_rows(connection, tables)
-                if not left:
+                dead_rows = _count_dead_rows(connection, tables)
+                if not dead_rows:
                     break
-        return left
+        return dead_rows
 
     def find_columns(
         self, tenant_id: str, traces: Sequence[str], names: Sequence[str]
@@ -318,33 +322,33 @@ class TraceQuery(CatalogQueries):
                 another tenant may have an equal document.
             traces: ids, hashes, and phrases that occur nowhere else in the tenant's data. They are
                 searched in every text column of every table, except in a team's Dagster.
-            names: names of documents, searched only in the columns of _NAMED.
+            names: names of documents, searched only in the columns of _NAME_COLUMNS.
         """
-        found = []
+        columns = []
         spelled = {spelling for trace in traces for spelling in (trace, *_escape_for_json(trace))}
         with self._database.begin() as connection:
             for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
-                if schema == SCHEMA and table in _KEPT:
+                if schema == SCHEMA and table in _KEPT_TABLES:
                     continue
                 if schema not in {SCHEMA, DAGSTER_SCHEMA} and table in TABLES:
                     continue
                 about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
-                about = _NAMED.get((f"{schema}.{table}", column), about)
+                about = _NAME_COLUMNS.get((f"{schema}.{table}", column), about)
                 query = _select_trace(schema, table, column, about)
-                asked = {"tenant": tenant_id, "traces": sorted(spelled)}
-                if connection.execute(query, asked).first() is not None:
-                    found.append(f"{schema}.{table}.{column}")
+                trace_parameters = {"tenant": tenant_id, "traces": sorted(spelled)}
+                if connection.execute(query, trace_parameters).first() is not None:
+                    columns.append(f"{schema}.{table}.{column}")
             if not names:
-                return found
-            given = {"tenant": tenant_id, "pattern": _build_pattern(names)}
+                return columns
+            parameters = {"tenant": tenant_id, "pattern": _build_pattern(names)}
             for (table, column), condition in _find_named_columns(connection).items():
                 named = (
                     f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
                     f" AND {column}::text ~ :pattern LIMIT 1"
                 )
-                if connection.execute(sa.text(named), given).first() is not None:
-                    found.append(f"{table}.{column}")
-        return found
+                if connection.execute(sa.text(named), parameters).first() is not None:
+                    columns.append(f"{table}.{column}")
+        return columns
 
 
 def _select_trace(schema: str, table: str, column: str, condition: str) -> sa.TextClause:
@@ -356,11 +360,15 @@ def _select_trace(schema: str, table: str, column: str, condition: str) -> sa.Te
 
 
 def _find_named_columns(connection: sa.Connection) -> dict[tuple[str, str], str]:
-    """Return those columns of _NAMED whose table exists, each with the condition for its rows.
+    """Return the _NAME_COLUMNS of tables that exist, each with the condition for its rows.
 
     Dagster may not have created its tables yet.
     """
-    return {place: which for place, which in _NAMED.items() if _table_exists(connection, place[0])}
+    return {
+        place: condition
+        for place, condition in _NAME_COLUMNS.items()
+        if _table_exists(connection, place[0])
+    }
 
 
 def _count_dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
@@ -373,12 +381,12 @@ def _count_dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
 
 def _build_pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
     """Return a Postgres regular expression that finds names and phrases within JSON."""
-    found = []
+    patterns = []
     if names:
-        found.append(rf"(?<![\w./-])(?:{_build_alternatives(names)})(?![\w/-]|\.\w)")
+        patterns.append(rf"(?<![\w./-])(?:{_build_alternatives(names)})(?![\w/-]|\.\w)")
     if phrases:
-        found.append(_build_alternatives(phrases))
-    return "|".join(found)
+        patterns.append(_build_alternatives(phrases))
+    return "|".join(patterns)
 
 
 def _build_alternatives(texts: Sequence[str]) -> str:
@@ -455,7 +463,7 @@ class DagsterHistoryTable(CatalogQueries):
         return [DagsterHistory(*row) for row in self._database.fetch_rows(query)]
 
     def tenants(self, instance: str) -> set[str]:
-        """Return the tenants of which an instance may have records, including removed tenants."""
+        """Return the tenants, including removed ones, whose records an instance may have."""
         columns = dagster_histories.c
         query = sa.select(columns.tenant).where(columns.instance == instance).distinct()
         return set(self._database.fetch_values(query))

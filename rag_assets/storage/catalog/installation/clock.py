@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from rag_assets.common.clock import MOST_SKEW, BootTime
+from rag_assets.common.clock import MAX_SKEW, BootTime
 from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
@@ -86,7 +86,7 @@ class ClockTable(CatalogQueries):
         """Return whether the age of any document of a tenant counts from a future time."""
         at = documents.c.embedded_at
         query = sa.select(documents.c.document_id).where(
-            documents.c.tenant == tenant_id, at > now + MOST_SKEW
+            documents.c.tenant == tenant_id, at > now + MAX_SKEW
         )
         return self._database.fetch_row(query.limit(1)) is not None
 
@@ -96,7 +96,7 @@ class ClockTable(CatalogQueries):
         Args:
             now: the current time; times up to an hour later are not counted.
         """
-        latest = now + MOST_SKEW
+        latest = now + MAX_SKEW
         with self._database.begin() as connection:
             return sum(
                 connection.scalar(
@@ -171,7 +171,7 @@ def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, no
     corrected = 0
     for table, times in _iter_tables(kind):
         # Times from LAST_DAY on stay, because such a retry waits for a person.
-        wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
+        wrong = {at: (at > now + MAX_SKEW) & (at < LAST_DAY) for at in times}
         values = {at.name: sa.case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}
         statement = sa.update(table).where(table.c.tenant == ref.id, sa.or_(*wrong.values()))
         corrected += connection.execute(statement.values(values)).rowcount
@@ -180,7 +180,7 @@ def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, no
 
 def _correct_lifetimes(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
     """End panel sessions, and restart tokens, with a future start; return the number of rows."""
-    latest = now + MOST_SKEW
+    latest = now + MAX_SKEW
     ended = sum(
         connection.execute(
             sa.delete(table).where(table.c.tenant == ref.id, table.c.created_at > latest)
@@ -198,7 +198,7 @@ def _mark_to_read_again(connection: sa.Connection, ref: TenantRef, now: datetime
 
     Such a time would hide later changes to the files.
     """
-    latest_ns = int((now + MOST_SKEW).timestamp()) * _NANOSECONDS
+    latest_ns = int((now + MAX_SKEW).timestamp()) * _NANOSECONDS
     statement = sa.update(documents).where(
         documents.c.tenant == ref.id, documents.c.listed_at_ns > latest_ns
     )

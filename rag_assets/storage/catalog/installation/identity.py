@@ -212,9 +212,9 @@ class InstallationTable(CatalogQueries):
 
     def record_home(self, home_id: UUID, path: str, host: str) -> None:
         """Record that a home folder uses this catalog, and when."""
-        seen = {"path": path, "host": host, "seen_at": sa.func.now()}
+        values = {"path": path, "host": host, "seen_at": sa.func.now()}
         with self._database.begin() as connection:
-            connection.execute(build_row_upsert(homes, {"id": home_id}, seen))
+            connection.execute(build_row_upsert(homes, {"id": home_id}, values))
 
     def find_home(self, path: str, host: str) -> UUID | None:
         """Return the id of the last recorded home folder with this path and host."""

@@ -68,7 +68,7 @@ def service_rights() -> dict[str, str]:
     of_systems = (system.system.service_rights for system in installed_systems())
     return {
         **_SERVICE_RIGHTS,
-        **{table: of for of_system in of_systems for table, of in of_system.items()},
+        **{table: rights for of_system in of_systems for table, rights in of_system.items()},
     }
 
 

@@ -100,14 +100,14 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
     with _connect(url) as connection:
         _create_schema(connection, owner_url)
         _require_schema(connection)
-        found = _read_former_tables(connection)
-        if found is None or found.is_shared:
+        former_tables = _read_former_tables(connection)
+        if former_tables is None or former_tables.is_shared:
             return None
         if present := sorted(_list_tables(connection, DAGSTER_SCHEMA)):
             names = [sql.Identifier(DAGSTER_SCHEMA, table) for table in present]
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(names)))
         _move_tables(connection)
-    return found
+    return former_tables
 
 
 def move_run_tables(url: str) -> None:

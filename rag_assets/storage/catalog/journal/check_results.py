@@ -158,11 +158,11 @@ class CheckResultTable(CatalogQueries):
             check_results.c.tenant, check_results.c.asset, check_results.c.name
         ).where(fresh)
         wanted = set(checks)
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for tenant_id, asset, name in self._database.fetch_rows(query):
             if (asset, name) in wanted:
-                found[tenant_id] = found.get(tenant_id, 0) + 1
-        return found
+                counts[tenant_id] = counts.get(tenant_id, 0) + 1
+        return counts
 
     def lags(self) -> dict[str, CatalogLag]:
         """Return, by tenant, the lag of indexes that lack changes or wait for a confirmation."""
@@ -188,14 +188,14 @@ class CheckResultTable(CatalogQueries):
             )
             .group_by(documents.c.tenant)
         )
-        held = (
+        query_held = (
             sa.select(syncs.c.tenant, sa.func.sum(syncs.c.held_deletions))
             .where(syncs.c.held_deletions > 0)
             .group_by(syncs.c.tenant)
         )
         with self._database.begin() as connection:
             since: dict[str, datetime] = dict(connection.execute(behind).all())
-            counts = {tenant: int(count) for tenant, count in connection.execute(held)}
+            counts = {tenant: int(count) for tenant, count in connection.execute(query_held)}
         return {
             tenant: CatalogLag(since.get(tenant), counts.get(tenant, 0))
             for tenant in since.keys() | counts.keys()

@@ -83,7 +83,7 @@ class Event:
 @cache
 def _build_events_insertion() -> sa.Insert:
     """Return the statement that inserts many events at once, which is faster than one by one."""
-    given = (
+    columns = (
         sa.func.unnest(
             sa.bindparam("kinds", type_=sa.ARRAY(sa.Text)),
             sa.bindparam("times", type_=sa.ARRAY(sa.DateTime(timezone=True))),
@@ -94,10 +94,10 @@ def _build_events_insertion() -> sa.Insert:
     )
     row = sa.select(
         sa.bindparam("tenant", type_=sa.Text),
-        given.c.kind,
-        given.c.at,
-        sa.cast(given.c.payload, events.c.payload.type),
-    ).order_by(given.c.place)
+        columns.c.kind,
+        columns.c.at,
+        sa.cast(columns.c.payload, events.c.payload.type),
+    ).order_by(columns.c.place)
     return sa.insert(events).from_select(["tenant", "kind", "at", "payload"], row)
 
 
@@ -165,15 +165,15 @@ class EventTable(CatalogQueries):
         if before is not None:
             query = query.where(events.c.id < before)
         rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
-        found = []
+        visible_events = []
         for row in rows:
             hidden = () if row.visible else (_NAME,)
             shown = {name: row.payload[name] for name in row.payload if name not in hidden}
             is_own = asker is not None and shown.get("caller") == asker
             if readers is not None and row.kind in SEARCHES and not is_own:
                 shown = {name: shown[name] for name in shown.keys() & _SHOWN_OF_SEARCHES}
-            found.append(read_row(Event, row, payload=shown))
-        return found
+            visible_events.append(read_row(Event, row, payload=shown))
+        return visible_events
 
     def find_tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of this kind since an earlier event of any tenant.

@@ -116,9 +116,9 @@ ChangeKind: TypeAlias = Literal[
     "tenant_removed",
     "restore_accepted",
 ]
-KEPT_OUTSIDE: Final = 200
+MAX_STORED_CHANGES: Final = 200
 """Number of newest changes that each store keeps."""
-_KEPT: Final = 5_000
+_MAX_CATALOG_CHANGES: Final = 5_000
 
 security_changes = sa.Table(
     "security_changes",
@@ -187,7 +187,7 @@ class SecurityChangeTable(CatalogQueries):
         row = self._database.fetch_row(query)
         return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
 
-    def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
+    def newest(self, limit: int = MAX_STORED_CHANGES) -> list[SecurityChange]:
         """Return the newest changes, oldest first."""
         order = security_changes.c.epoch.desc(), security_changes.c.id
         query = sa.select(security_changes).order_by(*order).limit(limit)
@@ -205,8 +205,8 @@ class SecurityChangeTable(CatalogQueries):
         with self._database.begin() as connection:
             known = set(connection.scalars(sa.select(columns.id).where(columns.id.in_(ids))))
             oldest = connection.scalar(sa.select(sa.func.min(columns.epoch))) or 0
-        found = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
-        return sorted(found.values(), key=lambda change: (change.epoch, change.id))
+        missing = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
+        return sorted(missing.values(), key=lambda change: (change.epoch, change.id))
 
     def record_stored_journal(self) -> None:
         """Record that a store has kept a copy of the journal."""
@@ -290,5 +290,5 @@ def _insert_change(
     values = {"id": uuid4(), "epoch": epoch, "tenant": tenant, "kind": kind}
     row = {**values, "name": name, "about": [*about], "at": sa.func.clock_timestamp()}
     connection.execute(sa.insert(security_changes).values(row))
-    old = security_changes.c.epoch <= epoch - _KEPT
+    old = security_changes.c.epoch <= epoch - _MAX_CATALOG_CHANGES
     connection.execute(sa.delete(security_changes).where(old))

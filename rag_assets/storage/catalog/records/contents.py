@@ -66,7 +66,9 @@ def find_pages_with_blocks(
         connection: a connection in a transaction that has not changed the pages yet.
         blocks: ids of blocks, by the document of their page.
     """
-    pairs = [(page, build_block_search_text(one)) for page, ids in blocks.items() for one in ids]
+    pairs = [
+        (page, build_block_search_text(block)) for page, ids in blocks.items() for block in ids
+    ]
     if not pairs:
         return set()
     wanted = unnest_pairs(pairs, name="wanted")
@@ -168,7 +170,7 @@ def _match_content(states: sa.Table, contents: sa.Table) -> tuple[sa.ColumnEleme
 
 
 class FileContents(CatalogQueries):
-    """Stores the contents of pushed files, in `uploads`; listings use their records instead."""
+    """Stores the contents of pushed files, in `uploads`; listings read only the files' records."""
 
     def store(
         self,

@@ -35,7 +35,7 @@ from rag_assets.storage.catalog.tables import SCHEMA
 
 NAMED = 10_000
 """Maximum number of differences listed per kind; the others are only counted."""
-_BATCH = 10_000
+_BATCH_LINES = 10_000
 
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
 """missing: not stored; stale: a former version is stored; extra: the manifest does not name it."""
@@ -61,7 +61,7 @@ _STORED = f"""
     LEFT JOIN {SCHEMA}.uploads u ON u.tenant = r.tenant AND u.document_id = r.document_id
     WHERE r.tenant = :tenant AND r.source = :source
 """  # noqa: S608 - ours
-_SAID = """
+_MANIFEST_LINES_SQL = """
     SELECT DISTINCT ON (source_type, source_id) source_type, source_id, sha256, true AS named,
         CASE WHEN whole.updated_at IS NOT NULL
              THEN greatest(whole.updated_at, parts.updated_at) END AS updated_at
@@ -78,7 +78,7 @@ _COMPARED = sa.text(
         CASE WHEN stored.document_id IS NULL THEN 'missing'
              WHEN said.named IS NULL THEN 'extra'
              ELSE 'stale' END AS difference
-    FROM ({_SAID}) said
+    FROM ({_MANIFEST_LINES_SQL}) said
     FULL JOIN ({_STORED}) stored USING (source_type, source_id)
     WHERE stored.document_id IS NULL OR (said.named IS NULL AND stored.is_later IS NOT TRUE)
         OR said.sha256 <> stored.sha256
@@ -153,18 +153,18 @@ class ManifestTable(CatalogQueries):
         begin = self._database.begin_exclusive if remove_extra else self._database.begin_tenant
         with begin(ref) as connection:
             connection.execute(_TABLE)
-            for batch in batched(lines, _BATCH):
+            for batch in batched(lines, _BATCH_LINES):
                 connection.execute(_INSERT, _build_columns(batch))
             compared = {"tenant": ref.id, "source": source, "as_of": as_of}
             connection.execute(_COMPARED, compared)
-            found = _read_comparison(connection)
+            comparison = _read_comparison(connection)
             ids = _find_removals(connection, ref)
-            found = replace(found, going=len(ids))
+            comparison = replace(comparison, going=len(ids))
             if not remove_extra:
-                return found
+                return comparison
             if not ids:
                 accept_manifest(connection, ref, source)
-                return found
+                return comparison
             known = connection.scalar(
                 sa.text(
                     f"SELECT count(*) FROM {SCHEMA}.source_records"  # noqa: S608 - ours
@@ -173,10 +173,10 @@ class ManifestTable(CatalogQueries):
                 {"tenant": ref.id, "source": source},
             )
             window = read_window(connection, ref, source, window_hours)
-            left = len(ids) + window.left
+            departed = len(ids) + window.left
             is_held = not allow_deletes and (
                 are_deletions_suspicious(len(ids), known or 0)
-                or are_deletions_suspicious(left, (known or 0) + window.left)
+                or are_deletions_suspicious(departed, (known or 0) + window.left)
             )
             if not is_held:
                 record_departures(
@@ -184,7 +184,7 @@ class ManifestTable(CatalogQueries):
                 )
                 records = write_records(connection, ref, RecordChanges((), ids), by)
                 notify(connection, ref.id)
-                return replace(found, removed=len(records.removed), blobs=records.blobs)
+                return replace(comparison, removed=len(records.removed), blobs=records.blobs)
             # The event is committed together with the refusal, so the window stays open until
             # somebody decides.
             record_held_manifest(connection, ref, source, len(ids), window)
@@ -203,12 +203,12 @@ def _find_removals(connection: sa.Connection, ref: TenantRef) -> set[str]:
     that page or it has another stored record.
     """
     extra = {*connection.scalars(_EXTRA)}
-    gone = find_pages_of_records(connection, ref, extra)
-    if not gone:
+    extra_pages = find_pages_of_records(connection, ref, extra)
+    if not extra_pages:
         return extra
     named = connection.scalars(_NAMED_PAGES, {"type": PageBody.TYPE})
     return extra | find_documents_of_removed_pages(
-        connection, ref, gone, extra, spared={*named}, keep_stored=True
+        connection, ref, extra_pages, extra, spared={*named}, keep_stored=True
     )
 
 

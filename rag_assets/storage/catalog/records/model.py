@@ -245,7 +245,7 @@ def find_waiting_lanes(
 def prioritize_waiting(
     connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> None:
-    """Give priority over bulk pushes to those of these records that wait to be indexed."""
+    """Give the waiting records among these records priority over bulk pushes."""
     if not document_ids:
         return
     record, row = source_records.c, documents.c

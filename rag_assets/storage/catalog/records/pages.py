@@ -75,10 +75,10 @@ class PageTable(CatalogQueries):
             )
             .order_by(path.c.origin, path.c.distance.desc(), table.document_id)
         )
-        found: dict[str, dict[str, str]] = {}
+        titles_by_page: dict[str, dict[str, str]] = {}
         for row in self._database.fetch_rows(query):
-            found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
-        return {origin: tuple(titles.items()) for origin, titles in found.items()}
+            titles_by_page.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
+        return {origin: tuple(titles.items()) for origin, titles in titles_by_page.items()}
 
     def find_moved(self, tenant_id: str) -> MovedPages | None:
         """Return the pages whose entries still lack their documents' scope; None if none do."""
@@ -115,9 +115,9 @@ def select_descendants(
     tenant_id: str | sa.ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> sa.FromClause:
     """Return the query for all pages below these pages, with their distance."""
-    begun = pages.c.uuid if itself else pages.c.parent
+    start = pages.c.uuid if itself else pages.c.parent
     first = sa.select(pages, sa.literal(1, sa.Integer).label("distance")).where(
-        pages.c.tenant == tenant_id, matches_any(begun, uuids)
+        pages.c.tenant == tenant_id, matches_any(start, uuids)
     )
     tree = first.cte("below", recursive=True)
     downwards = sa.select(pages, tree.c.distance + 1).where(
@@ -141,16 +141,16 @@ def find_descendants(
         table.tenant == ref.id, table.parent == tree.c.uuid
     )
     tree = tree.union_all(downwards)
-    found: dict[str, set[str]] = {}
+    descendants: dict[str, set[str]] = {}
     for row in connection.execute(sa.select(tree)):
-        found.setdefault(row.above, set()).add(row.uuid)
-    return found
+        descendants.setdefault(row.above, set()).add(row.uuid)
+    return descendants
 
 
 def select_readable_within(
     tenant: sa.ColumnElement[str], uuids: Texts, principals: Texts
 ) -> sa.Select[Any]:
-    """Return the query for those of these pages, and pages below, that a principal may read."""
+    """Return the query for the readable pages among these pages and the pages below them."""
     below = select_descendants(tenant, uuids, itself=True)
     return sa.select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
@@ -303,14 +303,14 @@ def find_documents_of_removed_pages(
     """
     if not uuids:
         return set()
-    gone = {*uuids} - find_remaining_pages(connection, ref, uuids, removals)
+    removed_pages = {*uuids} - find_remaining_pages(connection, ref, uuids, removals)
     # A record may have the id of the root; then everything else in the tree stays.
-    below = _find_pages_below_all(connection, ref, gone - {ROOT}) - gone
+    below = _find_pages_below_all(connection, ref, removed_pages - {ROOT}) - removed_pages
     kept = below & {*spared}
     if keep_stored:
         kept |= find_remaining_pages(connection, ref, below, removals)
     below -= kept | _find_pages_below_all(connection, ref, kept)
-    return {*find_attached_documents(connection, ref, [*gone, *below])} - {*removals}
+    return {*find_attached_documents(connection, ref, [*removed_pages, *below])} - {*removals}
 
 
 def _find_pages_below_all(

@@ -118,9 +118,11 @@ class RecordStateQuery(CatalogQueries):
                 of other sources are unreadable.
         """
         columns = source_records.c
-        given = [(columns.source == source, sa.literal(scope)) for source, scope in scopes.items()]
+        conditions = [
+            (columns.source == source, sa.literal(scope)) for source, scope in scopes.items()
+        ]
         rows = select_placed_records(
-            tenant_id, sa.case(*given, else_=NOBODY) if given else sa.literal(NOBODY)
+            tenant_id, sa.case(*conditions, else_=NOBODY) if conditions else sa.literal(NOBODY)
         )
         if chosen.source_type is not None:
             rows = rows.where(columns.source_type == chosen.source_type)
@@ -135,8 +137,8 @@ class RecordStateQuery(CatalogQueries):
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
         order = (placed.c.source, placed.c.source_type, placed.c.source_id)
-        found = self._database.fetch_rows(query.order_by(*order).limit(limit))
-        return [_read_state(row) for row in found]
+        record_rows = self._database.fetch_rows(query.order_by(*order).limit(limit))
+        return [_read_state(row) for row in record_rows]
 
 
 def _may_see(placed: sa.FromClause, principals: Collection[str] | None) -> sa.ColumnElement[bool]:
@@ -150,10 +152,10 @@ def add_excluded_scopes(rows: sa.Select[Any], excluded: sa.FromClause) -> sa.Fro
     """
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
-    said = [column for column in placed.c if column.name not in {"state", "access_scope"}]
+    columns = [column for column in placed.c if column.name not in {"state", "access_scope"}]
     return (
         sa.select(
-            *said,
+            *columns,
             sa.case((is_out, "excluded"), else_=placed.c.state).label("state"),
             sa.case(
                 (is_out, sa.func.coalesce(excluded.c.scope, NOBODY)), else_=placed.c.access_scope
@@ -218,14 +220,14 @@ def select_placed_records(tenant_id: str, scope: sa.ColumnElement[str]) -> sa.Se
 
 def select_answering_versions(tenant_id: str) -> sa.FromClause:
     """Return the query for documents with a version in the serving build, and its chunk count."""
-    held = document_index.c
+    indexed = document_index.c
     return (
-        sa.select(held.document_id, held.chunk_count)
+        sa.select(indexed.document_id, indexed.chunk_count)
         .join(
             serving,
-            sa.and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
+            sa.and_(serving.c.tenant == indexed.tenant, serving.c.generation == indexed.generation),
         )
-        .where(held.tenant == tenant_id, held.indexed_key.is_not(None))
+        .where(indexed.tenant == tenant_id, indexed.indexed_key.is_not(None))
         .subquery("answering")
     )
 

@@ -71,7 +71,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.storage.catalog.uploads.rows import delete_uploads
 
-_BATCH = 2_000
+_BATCH_RECORDS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class RecordTable(CatalogQueries):
             below = find_descendants(connection, ref, above.keys() - standing - {ROOT})
             clocks = read_clocks(connection, ref, ordered)
             etags = _find_etags(connection, ref, conditional)
-            done = plan(CurrentState(records, below, standing, clocks, etags))
-            written = write_records(connection, ref, done, by)
-            if written.changed or done.removals or written.expired:
+            changes = plan(CurrentState(records, below, standing, clocks, etags))
+            written = write_records(connection, ref, changes, by)
+            if written.changed or changes.removals or written.expired:
                 notify(connection, ref.id)
         return written
 
@@ -204,7 +204,7 @@ class TenantRecords:
             columns.tenant == self.tenant_id, columns.source == source, is_found()
         )
         with self.database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_BATCH_RECORDS).execute(query)
             for row in rows:
                 is_file = row.file_sha256 is not None
                 yield read_row(
@@ -369,11 +369,11 @@ def write_records(
     changed |= betrayed
     delete_former_texts(connection, ref, betrayed)
     apply_new_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
-    gone, blobs = delete_records_with_contents(connection, ref, [*removals, *pruned])
+    deleted, blobs = delete_records_with_contents(connection, ref, [*removals, *pruned])
     expired = _find_expired(connection, ref, [put.record.document_id for put in stored])
     withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
     return RecordsWritten(
-        frozenset(changed | (gone & pruned)), gone & frozenset(removals), expired, blobs
+        frozenset(changed | (deleted & pruned)), deleted & frozenset(removals), expired, blobs
     )
 
 
@@ -387,8 +387,8 @@ def delete_records_with_contents(
     """
     if not document_ids:
         return frozenset(), ()
-    gone = delete_records(connection, ref, document_ids)
-    return gone, tuple(delete_uploads(connection, ref, document_ids))
+    deleted = delete_records(connection, ref, document_ids)
+    return deleted, tuple(delete_uploads(connection, ref, document_ids))
 
 
 def _store_records(

@@ -127,12 +127,12 @@ class Overview(CatalogQueries):
         Raises:
             UnknownTenant: no tenant has that id.
         """
-        found = self._fetch_summaries(sa.select(tenants.c.id).where(tenants.c.id == tenant_id))
-        if not found:
+        summaries = self._fetch_summaries(sa.select(tenants.c.id).where(tenants.c.id == tenant_id))
+        if not summaries:
             raise UnknownTenant(
                 f"no tenant {tenant_id!r}", hint="the page /documents lists the tenants"
             )
-        return found[0]
+        return summaries[0]
 
     def _fetch_summaries(self, chosen: sa.Select[tuple[str]]) -> list[TenantSummary]:
         """Return the state of the chosen tenants, in one query that reads only their rows."""
@@ -156,8 +156,8 @@ class Overview(CatalogQueries):
             .order_by(tenants.c.id)
         )
         return [
-            TenantSummary(id_, state, counted or {}, int(held), *rest)
-            for id_, state, counted, held, *rest in self._database.fetch_rows(query)
+            TenantSummary(id_, state, counted or {}, int(entry_count), *rest)
+            for id_, state, counted, entry_count, *rest in self._database.fetch_rows(query)
         ]
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
@@ -174,7 +174,7 @@ class Overview(CatalogQueries):
         by_type: dict[str | None, list[Any]] = {}
         for row in self._database.fetch_rows(query):
             by_type.setdefault(row.media_type, []).append(row)
-        found = [
+        summaries = [
             FormatSummary(
                 media_type,
                 {status: count for _, status, count, _, _ in rows},
@@ -183,7 +183,7 @@ class Overview(CatalogQueries):
             )
             for media_type, rows in by_type.items()
         ]
-        return sorted(found, key=lambda f: (-sum(f.documents.values()), f.media_type or ""))
+        return sorted(summaries, key=lambda f: (-sum(f.documents.values()), f.media_type or ""))
 
     def page(
         self,

@@ -98,18 +98,18 @@ class OrganizationTable(CatalogQueries):
         Returns:
             the organization, and whether anything changed.
         """
-        given: dict[str, Any] = {"has_opted_in": has_opted_in, "chat_model": chat_model}
-        given = {name: value for name, value in given.items() if value is not UNCHANGED}
+        settings: dict[str, Any] = {"has_opted_in": has_opted_in, "chat_model": chat_model}
+        settings = {name: value for name, value in settings.items() if value is not UNCHANGED}
         columns = organizations.c
         with self._database.begin() as connection:
             add_organizations(connection, [organization_id])
-            differs = [columns[name].is_distinct_from(value) for name, value in given.items()]
+            differs = [columns[name].is_distinct_from(value) for name, value in settings.items()]
             changed = (
                 sa.update(organizations)
                 .where(columns.id == organization_id, sa.or_(False, *differs))
-                .values(**given, updated_at=sa.func.clock_timestamp())
+                .values(**settings, updated_at=sa.func.clock_timestamp())
             )
-            has_changed = bool(given) and connection.execute(changed).rowcount > 0
+            has_changed = bool(settings) and connection.execute(changed).rowcount > 0
             if has_changed:
                 follow = sa.update(tenants).where(tenants.c.organization == organization_id)
                 connection.execute(follow.values(updated_at=sa.func.clock_timestamp()))
@@ -308,9 +308,9 @@ def _is_unused(connection: sa.Connection, tenant_id: str) -> bool:
     return not connection.scalar(sa.select(indexed))
 
 
-def _have_same_vectors(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _have_same_vectors(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     try:
-        configs = [EmbedderConfig.model_validate(embedder) for embedder in (one, other)]
+        configs = [EmbedderConfig.model_validate(embedder) for embedder in (first, second)]
     except ValueError:
         return False
     return have_same_vectors(*configs)

@@ -422,9 +422,9 @@ def require_changeable(record: TenantRecord) -> None:
 def _find_unused_id(connection: sa.Connection, project: Project) -> str:
     candidates = project.tenant_ids
     query = sa.select(tenants.c.id).where(matches_any(tenants.c.id, candidates))
-    taken = set(connection.scalars(query))
+    used_ids = set(connection.scalars(query))
     for tenant_id in candidates:
-        if tenant_id not in taken:
+        if tenant_id not in used_ids:
             return tenant_id
     raise ServiceUnavailable(
         "every id for this project is in use",

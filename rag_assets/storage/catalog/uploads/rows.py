@@ -35,7 +35,7 @@ def delete_uploads(
     Returns:
         hashes of the deleted contents; empty if the uploads do not exist.
     """
-    former, gone = (
+    former, deleted = (
         connection.scalars(
             sa.delete(table)
             .where(is_of_documents(table.c, ref.id, upload_ids))
@@ -43,12 +43,12 @@ def delete_uploads(
         ).all()
         for table in (record_files, uploads)
     )
-    if gone:
+    if deleted:
         covered = sa.exists().where(matches_document(documents.c, held_texts.c), is_held())
         connection.execute(
             sa.delete(held_texts).where(is_of_documents(held_texts.c, ref.id, upload_ids), ~covered)
         )
-    return [*gone, *former]
+    return [*deleted, *former]
 
 
 def is_pushed_again() -> sa.ColumnElement[bool]:
@@ -58,9 +58,9 @@ def is_pushed_again() -> sa.ColumnElement[bool]:
             sa.exists().where(
                 matches_document(table.c, documents.c),
                 table.c.revision.is_distinct_from(documents.c.revision),
-                *which,
+                *conditions,
             )
-            for table, which in (
+            for table, conditions in (
                 (source_records, ()),
                 (uploads, (uploads.c.enabled, ~is_of_record())),
             )
@@ -87,8 +87,8 @@ def has_unlisted_content() -> sa.ColumnElement[bool]:
             sa.exists().where(
                 matches_document(table.c, documents.c),
                 table.c.content_sha256.is_distinct_from(documents.c.content_sha256),
-                *which,
+                *conditions,
             )
-            for table, which in ((source_records, (~_has_content(),)), (uploads, ()))
+            for table, conditions in ((source_records, (~_has_content(),)), (uploads, ()))
         )
     )

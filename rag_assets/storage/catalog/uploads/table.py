@@ -124,14 +124,14 @@ class UploadTable(CatalogQueries):
             hashes of its current and former contents; empty if the upload does not exist.
         """
         with self._database.begin_exclusive(ref) as connection:
-            gone = delete_uploads(connection, ref, [upload_id])
-            if not gone:
+            deleted = delete_uploads(connection, ref, [upload_id])
+            if not deleted:
                 return []
             raise_mark(connection, ref)
             delete_records(connection, ref, [upload_id])
             withdraw_documents(connection, ref, [upload_id], by)
             notify(connection, ref.id)
-        return gone
+        return deleted
 
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
         """Exclude an upload from searches, or include it again; return whether it was changed.
@@ -177,13 +177,13 @@ class UploadTable(CatalogQueries):
 
     def forget_texts(self, ref: TenantRef) -> None:
         """Delete the data kept while uploads were disabled, once they are indexed again."""
-        again = sa.exists().where(
+        indexed_again = sa.exists().where(
             matches_document(documents.c, held_texts.c),
             documents.c.status == "READY",
             matches_document(uploads.c, documents.c),
             ~is_held(),
         )
-        self._database.delete(ref, held_texts, again)
+        self._database.delete(ref, held_texts, indexed_again)
 
 
 def _find_replaced(
@@ -232,8 +232,8 @@ def _require_room(
         )
 
 
-def _build_uploads_full_error(why: str) -> UploadsFull:
-    return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
+def _build_uploads_full_error(reason: str) -> UploadsFull:
+    return UploadsFull(reason, hint="delete files that are not needed, or replace one of them")
 
 
 def _select_uploads(tenant_id: str) -> sa.Select[Any]:
@@ -289,7 +289,7 @@ def _build_unknown_upload_error() -> UnknownDocument:
     )
 
 
-_BATCH = 2_000
+_BATCH_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ class TenantUploads:
             *(table.size, table.content_sha256, table.updated_at),
         ).where(table.tenant == self.tenant_id, table.source == source, table.enabled)
         with self.database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_BATCH_ROWS).execute(query)
             for row in rows:
                 changed_ns = int(row.updated_at.timestamp() * 1e6) * 1_000
                 yield read_row(StoredUpload, row, changed_ns=changed_ns)
@@ -328,14 +328,14 @@ class TenantUploads:
 
     def former(self, source: str, path: str, content_sha256: str) -> int | None:
         """Return the tenant's incarnation if this content is still kept for runs, else None."""
-        kept = record_files.c
+        former_files = record_files.c
         query = (
             sa.select(tenants.c.incarnation)
-            .join(record_files, kept.tenant == tenants.c.id)
+            .join(record_files, former_files.tenant == tenants.c.id)
             .where(
-                kept.tenant == self.tenant_id,
-                kept.document_id == compute_document_id(source, path),
-                kept.content_sha256 == content_sha256,
+                former_files.tenant == self.tenant_id,
+                former_files.document_id == compute_document_id(source, path),
+                former_files.content_sha256 == content_sha256,
             )
         )
         incarnation: int | None = self.database.fetch_value(query)
@@ -358,20 +358,20 @@ class BlobNeeds(CatalogQueries):
             .order_by(needed.c.content_sha256)
         )
         with self._database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            rows = connection.execution_options(yield_per=_BATCH_ROWS).execute(query)
             for sha256, size, document_ids in rows:
                 yield NeededBlob(sha256, size, tuple(sorted(document_ids)))
 
     @contextmanager
     def lock_unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
-        """Yield those of these hashes whose blobs may be deleted before the context ends.
+        """Yield the hashes among these whose blobs may be deleted until the context ends.
 
         Until then, no other transaction can start to need one of these blobs.
         """
         with self._database.begin_exclusive(ref) as connection:
             needed = _select_needed_blobs(ref.id, hashes).subquery()
-            kept = set(connection.scalars(sa.select(needed.c.content_sha256)))
-            yield sorted(set(hashes) - kept)
+            needed_hashes = set(connection.scalars(sa.select(needed.c.content_sha256)))
+            yield sorted(set(hashes) - needed_hashes)
 
 
 def _select_needed_blobs(
@@ -450,7 +450,7 @@ class UploadStates(CatalogQueries):
 
 
 def _select_states(tenant_id: str) -> sa.Select[Any]:
-    state, held = documents.c, document_index.c
+    state, indexed = documents.c, document_index.c
     return (
         sa.select(
             uploads,
@@ -459,19 +459,19 @@ def _select_states(tenant_id: str) -> sa.Select[Any]:
             state.error_kind,
             state.retry_at,
             state.dropped_count,
-            held.indexed_key,
-            held.chunk_count,
-            held.token_count,
-            held.chunk_set_key,
+            indexed.indexed_key,
+            indexed.chunk_count,
+            indexed.token_count,
+            indexed.chunk_set_key,
         )
         .outerjoin(documents, matches_document(state, uploads.c))
         .outerjoin(serving, serving.c.tenant == uploads.c.tenant)
         .outerjoin(
             document_index,
             sa.and_(
-                held.tenant == uploads.c.tenant,
-                held.generation == serving.c.generation,
-                held.document_id == uploads.c.document_id,
+                indexed.tenant == uploads.c.tenant,
+                indexed.generation == serving.c.generation,
+                indexed.document_id == uploads.c.document_id,
             ),
         )
         .where(uploads.c.tenant == tenant_id)

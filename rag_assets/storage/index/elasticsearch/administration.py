@@ -38,14 +38,14 @@ from rag_assets.storage.index.model import (
     TenantView,
 )
 
-_PAGE = 1_000
+_PAGE_ENTRIES = 1_000
 _MERGE_SECONDS = 3_600
 _HISTORY_SECONDS = 90.0
 _POLL_SECONDS = 0.25
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
-_UNAVAILABLE = 503
+_HTTP_UNAVAILABLE = 503
 
-_NAMES = 20
+_MAX_NAMES_PER_REQUEST = 20
 _CONDITION_SECONDS = 2.0
 
 
@@ -180,8 +180,8 @@ class ElasticsearchIndexes:
             {"tenant": {"terms": {"field": "tenant"}}},
             {"incarnation": {"terms": {"field": "incarnation"}}},
         ]
-        found: list[tuple[str, int]] = []
-        composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
+        owners: list[tuple[str, int]] = []
+        composite: dict[str, Any] = {"size": _PAGE_ENTRIES, "sources": sources}
         with translated_errors():
             self._client.indices.refresh(index=index_name, ignore_unavailable=True)
             while True:
@@ -193,9 +193,9 @@ class ElasticsearchIndexes:
                     if error.error == "index_closed_exception":
                         raise
                     return []  # an index with another mapping, not created by this store
-                found += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
+                owners += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
                 if "after_key" not in answer:
-                    return found
+                    return owners
                 composite = {**composite, "after": answer["after_key"]}
 
     def bytes_per_entry(self, index_name: str) -> float | None:
@@ -226,17 +226,17 @@ class ElasticsearchIndexes:
         deadline = time.monotonic() + _HISTORY_SECONDS
         with translated_errors():
             try:
-                if not (left := self._count_deleted(index_name)):
+                if not (remaining := self._count_deleted(index_name)):
                     return 0
                 self._client.indices.put_settings(index=index_name, settings=all_deleted)
                 last_operations = self._read_last_operations(index_name)
-                while left and time.monotonic() < deadline:
+                while remaining and time.monotonic() < deadline:
                     self._await_history(index_name, last_operations, deadline)
-                    left = self._merge_deleted(index_name)
-                    time.sleep(_POLL_SECONDS if left else 0.0)
+                    remaining = self._merge_deleted(index_name)
+                    time.sleep(_POLL_SECONDS if remaining else 0.0)
             except NotFoundError:
                 return 0
-        return left
+        return remaining
 
     def _merge_deleted(self, index_name: str) -> int:
         """Rewrite files that contain deleted entries; return how many deleted entries remain."""
@@ -254,10 +254,10 @@ class ElasticsearchIndexes:
         then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
         """
         while time.monotonic() < deadline:
-            kept = {
+            history = {
                 shard: _get_history_start(stats) for shard, stats in self._iter_shards(index_name)
             }
-            if all(kept.get(shard, last + 1) > last for shard, last in written.items()):
+            if all(history.get(shard, last + 1) > last for shard, last in written.items()):
                 return
             time.sleep(_POLL_SECONDS)
 
@@ -271,7 +271,7 @@ class ElasticsearchIndexes:
     def _iter_shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield number and statistics of each shard's primary copy, if it has statistics."""
         stats = self._client.indices.stats(index=index_name, level="shards", metric="docs")
-        for shards in (found["shards"] for found in stats["indices"].values()):
+        for shards in (index["shards"] for index in stats["indices"].values()):
             for shard, copies in shards.items():
                 yield from (
                     (shard, copy)
@@ -375,7 +375,7 @@ class ElasticsearchIndexes:
             try:
                 return int(self._client.count(index=name)["count"])
             except ApiError as error:
-                if error.status_code != _UNAVAILABLE:
+                if error.status_code != _HTTP_UNAVAILABLE:
                     raise
             time.sleep(pause)
         return int(self._client.count(index=name)["count"])
@@ -481,17 +481,17 @@ def count_builds(
 
 def _find_uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
     """Return the uuid of each of these indexes that exists, including closed indexes."""
-    found: dict[str, str] = {}
+    uuids: dict[str, str] = {}
     with translated_errors(client):
-        for part in batched(sorted(names), _NAMES):
+        for part in batched(sorted(names), _MAX_NAMES_PER_REQUEST):
             # With a wildcard in each name, missing indexes are left out.
             answer = client.indices.get_settings(
                 index=[f"{name}*" for name in part],
                 name="index.uuid",
                 expand_wildcards=["open", "closed", "hidden"],
             )
-            found |= {name: str(body["settings"]["index"]["uuid"]) for name, body in answer.items()}
-    return found
+            uuids |= {name: str(body["settings"]["index"]["uuid"]) for name, body in answer.items()}
+    return uuids
 
 
 def _iter_count_searches(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:

@@ -42,8 +42,8 @@ _SCOPE_FIELDS = ("access_scope", "digest")
 _BULK_ACTIONS = 500
 _BULK_THREADS = 2
 _BULK_BYTES = 8 * 1024 * 1024
-_PAGE = 1_000
-_PAGE_WITH_VECTORS = 250
+_PAGE_ENTRIES = 1_000
+_PAGE_ENTRIES_WITH_VECTORS = 250
 _BUCKETS = 5_000
 _REFRESH_SECONDS = 10.0
 _OK, _NOT_FOUND = 200, 404
@@ -135,8 +135,8 @@ class ElasticsearchEntries:
 
     def iter_version_counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         self._refresh(index_name)
-        found = self._iter_versions(index_name, owner)
-        for (document_id, index_key, access_scope), count in found:
+        versions = self._iter_versions(index_name, owner)
+        for (document_id, index_key, access_scope), count in versions:
             yield VersionCount(document_id, index_key, access_scope, count)
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
@@ -171,14 +171,14 @@ class ElasticsearchEntries:
     ) -> list[str]:
         self._refresh(index_name)
         query = _match_tenant(tenant, {"terms": {field: list(values)}})
-        found = self._iter_hits(index_name, None, query, ["ordinal"])
-        return [str(hit["_id"]) for hit in found]
+        hits = self._iter_hits(index_name, None, query, ["ordinal"])
+        return [str(hit["_id"]) for hit in hits]
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
         held = {"multi_match": {"query": phrase, "type": "phrase", "fields": ["text", "context"]}}
         query = _match_tenant(tenant, held)
-        found = self._iter_hits(index_name, None, query, ["text_sha256"])
-        return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
+        hits = self._iter_hits(index_name, None, query, ["text_sha256"])
+        return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in hits}
 
     def vectors(
         self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
@@ -212,8 +212,8 @@ class ElasticsearchEntries:
         Args:
             routing: the tenant whose shard is searched; None searches all shards.
         """
-        size = _PAGE_WITH_VECTORS if vectors else _PAGE
-        asked: dict[str, Any] = {
+        size = _PAGE_ENTRIES_WITH_VECTORS if vectors else _PAGE_ENTRIES
+        body: dict[str, Any] = {
             "query": query,
             "size": size,
             "source_includes": names,
@@ -222,13 +222,13 @@ class ElasticsearchEntries:
             "allow_partial_search_results": False,
         }
         if vectors:
-            asked["source_exclude_vectors"] = False
+            body["source_exclude_vectors"] = False
         client = self._client
         target: dict[str, Any] = {"index": index_name, "routing": routing}
         with translated_errors():
             try:
                 # Most queries have few hits: one request returns them all, from one snapshot.
-                first = client.search(**target, **asked)["hits"]["hits"]
+                first = client.search(**target, **body)["hits"]["hits"]
                 if len(first) < size:
                     yield from first
                     return
@@ -242,7 +242,7 @@ class ElasticsearchEntries:
                         pit={"id": pit, "keep_alive": "2m"},
                         sort=[{"_shard_doc": "asc"}],
                         search_after=after,
-                        **asked,
+                        **body,
                     )
                     page = answer["hits"]["hits"]
                     yield from page
@@ -302,8 +302,8 @@ class ElasticsearchEntries:
     ) -> Iterator[str]:
         query = queries.build_entries_query(owner, [{"terms": {"document_id": document_ids}}])
         for hit in self._iter_hits(index_name, owner.tenant, query, ["document_id", "index_key"]):
-            found = hit["_source"]
-            if found["index_key"] != kept[found["document_id"]]:
+            source = hit["_source"]
+            if source["index_key"] != kept[source["document_id"]]:
                 yield str(hit["_id"])
 
     def _iter_scope_updates(
@@ -366,13 +366,13 @@ def bulk(
     sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
     try:
         sent = deque([sender.submit(_send_actions, client, first, make_writable)])
-        done = 0
+        action_count = 0
         for part in parts:
             sent.append(sender.submit(_send_actions, client, part, make_writable))
             # One more request than there are threads may wait while the next one is prepared.
             if len(sent) > _BULK_THREADS:
-                done += sent.popleft().result()
-        return done + sum(part_sent.result() for part_sent in sent)
+                action_count += sent.popleft().result()
+        return action_count + sum(part_sent.result() for part_sent in sent)
     finally:
         sender.shutdown(wait=True, cancel_futures=True)
 
@@ -400,7 +400,7 @@ def _send_once(
         may_be_gone: whether deletions from a missing index count as done. Otherwise a missing index
             is an error, because it may only lack its write alias.
     """
-    done = 0
+    action_count = 0
     aliased = (
         {**action, "_index": mapping.build_write_alias(action["_index"])} for action in actions
     )
@@ -424,8 +424,8 @@ def _send_once(
             is_missing = operation == "delete" and result["status"] == _NOT_FOUND
             if not ok and not (is_missing and (may_be_gone or "error" not in result)):
                 raise build_bulk_item_error(result, client)
-            done += 1
-    return done
+            action_count += 1
+    return action_count
 
 
 def require_usable(client: Elasticsearch, index_name: str) -> None:

@@ -27,7 +27,7 @@ TRANSIENT = (429, 502, 503, 504)
 """Statuses of transient failures."""
 
 _UNAUTHORIZED = (401, 403)
-_NOT_ACCEPTABLE = 406
+_HTTP_NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
@@ -189,7 +189,7 @@ _BLOCK = re.compile(r"[\[;]\s*[A-Z_]+/(\d+)/")
 _BLOCKED_INDEX = re.compile(r"^index \[([^\]]+)\]")
 _SHARD = re.compile(r"\[([^\[\]]+)\]\[\d+\]")
 _MISSING_SHARDS = "rejected due to missing shards"
-_DEPTH = 8
+_MAX_CAUSE_DEPTH = 8
 
 
 @contextmanager
@@ -215,7 +215,10 @@ def translated_errors(
     except UnsupportedProductError as error:
         raise _build_other_product_error(error.body) from None
     except ApiError as error:
-        if error.status_code == _NOT_ACCEPTABLE and "x-elastic-product" not in error.meta.headers:
+        if (
+            error.status_code == _HTTP_NOT_ACCEPTABLE
+            and "x-elastic-product" not in error.meta.headers
+        ):
             raise _build_other_product_error(error.body) from None
         raise convert_response_error(
             error.status_code, error.body, index_name, client=client
@@ -250,10 +253,10 @@ def list_index_errors(
     index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
 ) -> list[RagAssetsError]:
     """Return the errors that requests for an index would raise."""
-    found = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
-    if health == "red" and _CLOSED not in found:
-        found.append(_RED)
-    return [_build_error(condition, index_name, "TENANT", client) for condition in found]
+    conditions = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
+    if health == "red" and _CLOSED not in conditions:
+        conditions.append(_RED)
+    return [_build_error(condition, index_name, "TENANT", client) for condition in conditions]
 
 
 def _build_other_product_error(body: object) -> IndexUnavailable:
@@ -339,17 +342,17 @@ def _find_index_name(cause: Mapping[str, Any]) -> str | None:
         return name
     kind, reason = cause.get("type"), str(cause.get("reason"))
     if kind == "cluster_block_exception":
-        found = _BLOCKED_INDEX.search(reason)
+        match = _BLOCKED_INDEX.search(reason)
     elif kind in {"search_phase_execution_exception", "unavailable_shards_exception"}:
-        found = _SHARD.search(reason)
+        match = _SHARD.search(reason)
     else:
-        found = None
-    return found[1] if found else None
+        match = None
+    return match[1] if match else None
 
 
 def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     """Yield an error and all of its causes, the innermost causes first."""
-    if not isinstance(error, Mapping) or depth > _DEPTH:
+    if not isinstance(error, Mapping) or depth > _MAX_CAUSE_DEPTH:
         return
     for shard in error.get("failed_shards") or ():
         yield from _iter_causes(shard.get("reason"), depth + 1)

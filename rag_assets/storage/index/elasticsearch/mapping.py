@@ -36,7 +36,7 @@ _SCANNED_NUMBERS: Mapping[VectorIndex, int] = {
 vectors."""
 _SERVERLESS_REFRESH_SECONDS = 5
 """Shortest refresh interval that Elastic Serverless accepts."""
-_OVERSAMPLE: Mapping[VectorIndex, float] = {"int8_hnsw": 2.0, "bbq_hnsw": 3.0}
+_OVERSAMPLING: Mapping[VectorIndex, float] = {"int8_hnsw": 2.0, "bbq_hnsw": 3.0}
 """How many candidates are compared by their exact vectors, as a multiple of the wanted number."""
 
 
@@ -138,8 +138,8 @@ def build_index_body(
         "type": spec.vector_index,
         "flat_index_threshold": compute_flat_index_threshold(spec),
     }
-    if spec.vector_index in _OVERSAMPLE:
-        options["rescore_vector"] = {"oversample": _OVERSAMPLE[spec.vector_index]}
+    if spec.vector_index in _OVERSAMPLING:
+        options["rescore_vector"] = {"oversample": _OVERSAMPLING[spec.vector_index]}
     return {
         "settings": {
             "index": {
@@ -244,10 +244,10 @@ def build_owner_clauses(owner: Owner) -> list[dict[str, Any]]:
 
 
 _EXISTS: Final = "resource_already_exists_exception"
-_STORED_ELSEWISE: Final = ("_source", "runtime", "enabled")
+_FORBIDDEN_MAPPING_PARTS: Final = ("_source", "runtime", "enabled")
 """Parts of a mapping that change what is stored or found; none of the project's indexes has
 them."""
-_CHANGING: Final = (
+_FORBIDDEN_SETTING_PREFIXES: Final = (
     *("index.mapping.", "index.analysis.", "index.blocks.", "index.lifecycle.", "index.sort."),
     *("index.similarity.", "index.default_pipeline", "index.final_pipeline", "index.mode"),
 )
@@ -289,7 +289,9 @@ def differences(
 ) -> Iterator[str]:
     """Yield descriptions of how an index differs from the request; extra fields are allowed."""
     wanted = body["mappings"]
-    yield from (f"its mapping has `{part}`" for part in _STORED_ELSEWISE if part in mappings)
+    yield from (
+        f"its mapping has `{part}`" for part in _FORBIDDEN_MAPPING_PARTS if part in mappings
+    )
     for part in wanted.keys() - {"properties", "_meta"}:
         if not _is_within(wanted[part], mappings.get(part)):
             yield f"its mapping has a different `{part}`"
@@ -305,7 +307,7 @@ def differences(
         if name in requested:
             if _normalize(requested[name]) != _normalize(value):
                 yield f"its setting `{name}` is {value!r}"
-        elif name.startswith(_CHANGING):
+        elif name.startswith(_FORBIDDEN_SETTING_PREFIXES):
             yield f"it has the setting `{name}`"
 
 

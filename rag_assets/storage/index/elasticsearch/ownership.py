@@ -45,8 +45,8 @@ class Ownership:
 
     def write_aliases(self, index_name: str) -> dict[str, Any]:
         """Return the aliases of a new index: one alias, for writing entries; see entries.bulk."""
-        every = self.named({"bool": {"filter": [{"match_all": {}}]}})
-        return {build_write_alias(index_name): {"filter": every}}
+        all_entries = self.named({"bool": {"filter": [{"match_all": {}}]}})
+        return {build_write_alias(index_name): {"filter": all_entries}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
         """Return an alias's filter with its owner in the name (`_name`) of the filter."""
@@ -140,16 +140,16 @@ class Ownership:
         """Require that an alias belongs to the installation; return whether it exists."""
         with translated_errors():
             try:
-                found = self._client.indices.get_alias(name=alias)
+                aliases = self._client.indices.get_alias(name=alias)
             except NotFoundError:
                 return False
-        for index_name, body in found.items():
+        for index_name, body in aliases.items():
             owner = _read_filter_owner(body["aliases"][alias].get("filter", {}))
             if owner is None:
                 self.require(index_name)
             elif self._installation is not None and owner != self._owner:
                 raise self._build_foreign_error(f"alias {alias!r}", owner)
-        return bool(found)
+        return bool(aliases)
 
     def adopt(self, indexes: Mapping[str, str]) -> None:
         """Claim indexes that an earlier version of the program created without an owner.
@@ -160,11 +160,11 @@ class Ownership:
         for name, identity in indexes.items():
             with translated_errors():
                 try:
-                    found = self._client.indices.get(index=name)[name]
+                    index = self._client.indices.get(index=name)[name]
                 except NotFoundError:
                     continue
-                is_same = found["settings"]["index"]["uuid"] == identity
-                if is_same and _read_owner(found) is None:
+                is_same = index["settings"]["index"]["uuid"] == identity
+                if is_same and _read_owner(index) is None:
                     self._client.indices.put_mapping(index=name, meta=self.meta)
 
     def take_over(self, patterns: Iterable[str], former: UUID) -> None:
@@ -174,8 +174,8 @@ class Ownership:
             former: the original installation, which does not use this cluster.
         """
         with translated_errors():
-            found = self._client.indices.get(index=list(patterns))
-            for name, body in found.items():
+            indexes = self._client.indices.get(index=list(patterns))
+            for name, body in indexes.items():
                 if _read_owner(body) != str(former):
                     continue
                 self._client.indices.put_mapping(index=name, meta=self.meta)

@@ -56,10 +56,10 @@ _CANDIDATE_FIELDS = ("document_id", "index_key", "ordinal", "uri", "text_key", "
 
 SYMBOL_FIELD = f"metadata.{SYMBOL}"
 
-_MOST_CANDIDATES = 10_000
+_MAX_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
 _TITLES = ("title", "heading_path")
-_WRITTEN = ("text", "context", *_TITLES)
+_WRITTEN_FIELDS = ("text", "context", *_TITLES)
 """Fields that contain words as they are written."""
 _TERMS = "terms"
 _MARKS = "marks"
@@ -123,8 +123,8 @@ def build_ranking_search(owner: Owner, request: RankingRequest) -> dict[str, Any
         equal = {"terms": {"text_key": list(request.by.keys)}}
         return {"query": build_entries_query(owner, [*clauses, equal]), "size": request.returned}
     # The limit decides how the vectors are searched, regardless of how many hits are returned.
-    found = build_cosine_search(owner, request.by, clauses, request.limit)
-    return {**found, "size": request.returned}
+    search = build_cosine_search(owner, request.by, clauses, request.limit)
+    return {**search, "size": request.returned}
 
 
 def build_id_clause(ids: Sequence[str]) -> dict[str, Any]:
@@ -183,18 +183,18 @@ def _match_readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any
 
 def _match_any_value(field: str, values: Sequence[str | None]) -> dict[str, Any]:
     """Return a clause for entries with one of these values in a field; None stands for no value."""
-    given = {"terms": {field: [value for value in values if value is not None]}}
+    query = {"terms": {field: [value for value in values if value is not None]}}
     if None not in values:
-        return given
+        return query
     absent = {"bool": {"must_not": [{"exists": {"field": field}}]}}
-    return {"bool": {"should": [given, absent], "minimum_should_match": 1}}
+    return {"bool": {"should": [query, absent], "minimum_should_match": 1}}
 
 
 def _match_paths(paths: Sequence[str]) -> dict[str, Any]:
     """Return a clause for URIs within one of these paths (see is_within)."""
     folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
-    either = [{"terms": {"uri": list(paths)}}, *folders]
-    return {"bool": {"should": either, "minimum_should_match": 1}}
+    clauses = [{"terms": {"uri": list(paths)}}, *folders]
+    return {"bool": {"should": clauses, "minimum_should_match": 1}}
 
 
 def _match_modification_time(
@@ -214,7 +214,7 @@ def build_cosine_search(
         "field": "vector",
         "query_vector": vector,
         "k": limit,
-        "num_candidates": min(_MOST_CANDIDATES, max(100, 2 * limit)),
+        "num_candidates": min(_MAX_CANDIDATES, max(100, 2 * limit)),
         "filter": [*mapping.build_owner_clauses(owner), *clauses],
     }
     return {"knn": nearest, "size": limit}
@@ -225,8 +225,8 @@ def _rank_by_place(
 ) -> dict[str, Any]:
     """Return a search that scores entries by which place they match; the first scores highest."""
     last = len(places.of)
-    found = build_entries_query(owner, clauses)
-    found["bool"] |= {
+    query = build_entries_query(owner, clauses)
+    query["bool"] |= {
         "should": [
             {
                 "dis_max": {
@@ -239,7 +239,7 @@ def _rank_by_place(
         ],
         "minimum_should_match": 1,
     }
-    return {"query": found, "size": limit}
+    return {"query": query, "size": limit}
 
 
 def _match_place(place: Place) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def build_word_count_search(
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
         _MARKS: {analysis: {"term": {"terms": f"{MARK}{analysis}"}} for analysis in words.marks},
         _PHRASES: {
-            phrase: _match_any([{"match_phrase": {field: phrase}} for field in _WRITTEN])
+            phrase: _match_any([{"match_phrase": {field: phrase}} for field in _WRITTEN_FIELDS])
             for phrase in words.phrases
         },
     }
@@ -323,20 +323,20 @@ def build_words_search(
         if word in weights
     ]
     for word, parts in words.title_words.items():
-        held = [weights[part].weight for part in parts if part in weights]
-        if held:
-            weight = TITLE_WEIGHT * max(held)
+        part_weights = [weights[part].weight for part in parts if part in weights]
+        if part_weights:
+            weight = TITLE_WEIGHT * max(part_weights)
             clauses.append(_match_best(_build_interval(field, word, weight) for field in _TITLES))
     clauses += [
         _match_best(_build_interval(_TERMS, one, pair.weight, gap=pair.gap) for one in pair.phrases)
         for pair in weigh_pairs(words, weights)
     ]
-    found = build_entries_query(owner, build_filter_clauses(request.entry_filter))
-    found["bool"] |= {"should": clauses, "minimum_should_match": 1}
+    query = build_entries_query(owner, build_filter_clauses(request.entry_filter))
+    query["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
     by_length = {"field": "length_weight", "missing": 1}
     return {
-        "query": {"function_score": {"query": found, "field_value_factor": by_length}},
+        "query": {"function_score": {"query": query, "field_value_factor": by_length}},
         # The choice among entries with equal scores must not depend on where the index stores them.
         "sort": [{"_score": "desc"}, {"document_id": "asc"}, {"ordinal": "asc"}],
         "size": request.returned,
@@ -352,7 +352,7 @@ def _build_word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str,
     weight = count * weighed.weight
     places = [("terms", form) for form in weighed.forms]
     if weighed.is_written:
-        places += [(field, word) for field in _WRITTEN]
+        places += [(field, word) for field in _WRITTEN_FIELDS]
     if len(places) == 1:
         return _build_interval(*places[0], weight, name=word)
     return _match_best((_build_interval(*place, weight) for place in places), name=word)
@@ -407,8 +407,8 @@ def parse_entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
 
 def parse_passage_vector(hit: Mapping[str, Any]) -> PassageVector:
     """Return the vector in a hit of a search with VECTOR_OPTIONS."""
-    found = hit["_source"]
-    return PassageVector(found["chunk_id"], np.asarray(found["vector"], dtype=np.float32))
+    source = hit["_source"]
+    return PassageVector(source["chunk_id"], np.asarray(source["vector"], dtype=np.float32))
 
 
 def parse_candidate(
@@ -436,13 +436,13 @@ def parse_candidate(
 
 
 def parse_ranking(
-    owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
+    owner: Owner, request: RankingRequest, hits: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
     """Return the candidates in the hits of one ranking, best first."""
     score = _read_words_score if isinstance(request.by, str) else parse_cosine
     id_of = make_entry_id_function(owner)
-    candidates = [parse_candidate(id_of, hit, score(hit)) for hit in found]
-    return sorted(candidates, key=lambda one: (-one.score, one.id))
+    candidates = [parse_candidate(id_of, hit, score(hit)) for hit in hits]
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id))
 
 
 def parse_cosine(hit: Mapping[str, Any]) -> float:

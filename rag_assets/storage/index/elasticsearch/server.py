@@ -29,7 +29,7 @@ _RETRIES: Final = 1
 _TRANSIENT: Final = (429, 502, 503, 504)
 """HTTP statuses after which a later request may be answered."""
 _FORBIDDEN: Final = (401, 403)
-_WITHOUT_MASTER: Final = "_na_"
+_NO_MASTER_ID: Final = "_na_"
 """The cluster id that a node reports before it has found a master."""
 
 
@@ -94,13 +94,13 @@ class Server:
             version.get("build_flavor") == "serverless",
             parse_cluster_id(cluster_id),
         )
-        self._info = None if cluster_id == _WITHOUT_MASTER else info
+        self._info = None if cluster_id == _NO_MASTER_ID else info
         return info
 
 
 def parse_cluster_id(text: str | None) -> str | None:
     """Return a cluster's id as stated by a node; None if the node does not know it yet."""
-    return None if text == _WITHOUT_MASTER else text
+    return None if text == _NO_MASTER_ID else text
 
 
 _DISK: Final = "cluster.routing.allocation.disk."
@@ -140,15 +140,15 @@ def compute_flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
     if (absolute := _parse_bytes(flood)) is not None:
         return absolute
     used = float(flood.rstrip("%")) / (100 if flood.endswith("%") else 1)
-    most = _parse_bytes(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
+    max_headroom = _parse_bytes(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
     required = int(size * (1 - used))
-    return required if most is None else min(required, most)
+    return required if max_headroom is None else min(required, max_headroom)
 
 
 def _parse_bytes(text: str) -> int | None:
     """Return a size like "100gb" in bytes; None if it is a percentage, or unlimited (-1)."""
-    found = _SIZE.fullmatch(text.lower())
-    return None if found is None else int(float(found[1]) * _UNITS[found[2]])
+    match = _SIZE.fullmatch(text.lower())
+    return None if match is None else int(float(match[1]) * _UNITS[match[2]])
 
 
 Purpose: TypeAlias = Literal["indexing", "searching"]
@@ -160,7 +160,7 @@ _PRIVILEGES: Final[Mapping[Purpose, tuple[str, ...]]] = {
     "searching": ("read", "view_index_metadata"),
 }
 _CHECK_SECONDS: Final = 10
-_WITHOUT_SECURITY: Final = (400, 404, 405)
+_NO_SECURITY_STATUSES: Final = (400, 404, 405)
 """HTTP statuses with which a server without security answers, because it does not have this
 request."""
 
@@ -263,7 +263,7 @@ class _Checker:
 
     def _find_missing_privileges(self) -> dict[str, list[str]] | None:
         """Return the account's missing privileges, by purpose; None without security."""
-        found: dict[str, list[str]] = {}
+        missing: dict[str, list[str]] = {}
         for purpose in self._purposes:
             role = build_role(purpose, self._prefix)
             try:
@@ -271,21 +271,21 @@ class _Checker:
                     cluster=role["cluster"], index=role["indices"]
                 )
             except ApiError as error:
-                if error.status_code in _WITHOUT_SECURITY:
+                if error.status_code in _NO_SECURITY_STATUSES:
                     self._warnings.append("the server has no security: the account is not checked")
                     return None
                 raise
             granted = {**answer["cluster"]}
             for names, privileges in answer["index"].items():
                 granted |= {f"{privilege} on {names}": has for privilege, has in privileges.items()}
-            found[purpose] = sorted(name for name, has in granted.items() if not has)
-        for use, names in found.items():
+            missing[purpose] = sorted(name for name, has in granted.items() if not has)
+        for use, names in missing.items():
             if names:
                 self._problems.append(
                     f"the account lacks privileges for {use}: {', '.join(names)};"
                     f" give it the role that `rag-assets elasticsearch role {use}` prints"
                 )
-        return found
+        return missing
 
     def _check_version(self, version: str | None) -> None:
         if version is None:

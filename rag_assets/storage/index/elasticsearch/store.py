@@ -72,10 +72,10 @@ class ElasticsearchNotes:
     def read(self, name: str) -> str | None:
         with translated_errors():
             try:
-                found = self._client.get(index=self._index, id=self._build_note_id(name))
+                note = self._client.get(index=self._index, id=self._build_note_id(name))
             except NotFoundError:
                 return None
-        return str(found["_source"]["text"])
+        return str(note["_source"]["text"])
 
     def write(self, name: str, text: str) -> None:
         with translated_errors():
@@ -133,8 +133,8 @@ def open_store(config: StoreConfig) -> VectorStore:
     )
 
 
-_CONNECTIONS = 16
-_SECONDS = 30
+_MAX_CONNECTIONS = 16
+_REQUEST_SECONDS = 30
 _MAX_BUILDS = 4_096
 """Maximum number of builds with cached analyses."""
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
@@ -151,8 +151,8 @@ class ElasticsearchSearcher:
     def __init__(self, server: str | ElasticsearchConnection) -> None:
         self._client = AsyncElasticsearch(
             **to_connection(server).client_options(is_async=True),
-            connections_per_node=_CONNECTIONS,
-            request_timeout=_SECONDS,
+            connections_per_node=_MAX_CONNECTIONS,
+            request_timeout=_REQUEST_SECONDS,
             max_retries=2,
             retry_on_status=TRANSIENT,
             serializers=build_json_serializers(),
@@ -196,8 +196,8 @@ class ElasticsearchSearcher:
             for number, answer in zip(second, ranked, strict=True):
                 answers[number] = answer
         return [
-            queries.parse_ranking(owner, one, answer["hits"]["hits"])
-            for one, answer in zip(requests, answers, strict=True)
+            queries.parse_ranking(owner, ranking_request, answer["hits"]["hits"])
+            for ranking_request, answer in zip(requests, answers, strict=True)
         ]
 
     async def cosines(
@@ -206,8 +206,8 @@ class ElasticsearchSearcher:
         if not ids:
             return {}
         body = queries.build_cosine_search(owner, vector, [queries.build_id_clause(ids)], len(ids))
-        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
-        return {hit["_id"]: queries.parse_cosine(hit) for hit in found}
+        [hits] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
+        return {hit["_id"]: queries.parse_cosine(hit) for hit in hits}
 
     async def entries(
         self,
@@ -228,12 +228,12 @@ class ElasticsearchSearcher:
             body = {"query": queries.build_entries_query(owner, clauses), "size": len(ids)}
         else:
             body = queries.build_cosine_search(owner, vector, clauses, len(ids))
-        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
+        [hits] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
             hit["_id"]: queries.parse_stored_hit(
                 owner, hit, None if vector is None else queries.parse_cosine(hit)
             )
-            for hit in found
+            for hit in hits
         }
 
     async def vectors(
@@ -243,10 +243,10 @@ class ElasticsearchSearcher:
             return {}
         query = queries.build_entries_query(owner, [queries.build_id_clause(ids)])
         body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
-        [found] = await self._fetch_hits(index_name, owner, [body])
+        [hits] = await self._fetch_hits(index_name, owner, [body])
         return {
             hit["_id"]: queries.parse_passage_vector(hit)
-            for hit in found
+            for hit in hits
             if "vector" in hit["_source"]
         }
 
@@ -286,26 +286,29 @@ class ElasticsearchSearcher:
         the same generation. The cache only decides which forms are counted first, never which
         entries are found: the answer shows whether some entries have none of the known analyses.
         """
-        missed = {
+        incomplete = {
             number: parse_query_words(str(requests[number].by))
-            for number, of in words.items()
-            if not {*queries.parse_counted_analyses(answers[number])} <= {*of.analyses}
+            for number, query_words in words.items()
+            if not {*queries.parse_counted_analyses(answers[number])} <= {*query_words.analyses}
         }
-        if missed:
-            words |= missed
-            again = [
-                queries.build_word_count_search(owner, requests[n], of) for n, of in missed.items()
+        if incomplete:
+            words |= incomplete
+            repeated = [
+                queries.build_word_count_search(owner, requests[n], query_words)
+                for n, query_words in incomplete.items()
             ]
-            counted = await self._fetch_answers(index_name, owner, again)
-            for number, answer in zip(missed, counted, strict=True):
+            counted = await self._fetch_answers(index_name, owner, repeated)
+            for number, answer in zip(incomplete, counted, strict=True):
                 answers[number] = answer
         for number in words:
             present = {*queries.parse_counted_analyses(answers[number])}
             known = {*self._analyses.get((index_name, owner), ())}
             # Entries without an analysis mark will soon be written again, so they are not cached.
             if present and FORMER not in present and not present <= known:
-                every = tuple(one for one in ANALYSES if one in known | present)
-                self._analyses[index_name, owner] = every
+                all_analyses = tuple(
+                    analysis for analysis in ANALYSES if analysis in known | present
+                )
+                self._analyses[index_name, owner] = all_analyses
 
     async def _fetch_hits(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
@@ -325,8 +328,8 @@ class ElasticsearchSearcher:
         for body in bodies:
             lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
         with translated_errors():
-            answered = await self._client.msearch(searches=lines)
-        answers: list[Mapping[str, Any]] = answered["responses"]
+            response = await self._client.msearch(searches=lines)
+        answers: list[Mapping[str, Any]] = response["responses"]
         for answer in answers:
             if "error" in answer:
                 raise convert_response_error(

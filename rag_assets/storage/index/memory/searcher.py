@@ -112,8 +112,8 @@ class Memory:
 
 
 def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
-    found = stored["tenant"], stored["incarnation"], stored["generation"]
-    return found == (owner.tenant, owner.incarnation, owner.generation)
+    owner_values = stored["tenant"], stored["incarnation"], stored["generation"]
+    return owner_values == (owner.tenant, owner.incarnation, owner.generation)
 
 
 def build_missing_index_error(index_name: str) -> IndexInconsistent:
@@ -210,29 +210,31 @@ def rank_rows(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> lis
         scores = {row.id: 0.0 for row in rows}
     else:
         scores = {row.id: compute_cosine(row, request.by) for row in rows if row.vector.any()}
-    found = [
+    candidates = [
         _build_candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
         for row in rows
         if row.id in scores
     ]
-    return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id))[
+        : request.returned
+    ]
 
 
 def _build_candidate(
     row: Row, owner: Owner, score: float, request: RankingRequest, matched: int
 ) -> Candidate:
-    told = row.fields
-    document_id, index_key, ordinal = told["document_id"], told["index_key"], told["ordinal"]
+    stored = row.fields
+    document_id, index_key, ordinal = stored["document_id"], stored["index_key"], stored["ordinal"]
     return Candidate(
         entry_id(owner, document_id, index_key, ordinal),
         document_id,
         index_key,
         score,
-        told["uri"],
-        told["text_key"],
+        stored["uri"],
+        stored["text_key"],
         ordinal,
-        tuple(told.get("within", ())),
-        symbol=str(told["metadata"].get(SYMBOL, "")) if request.symbols else "",
+        tuple(stored.get("within", ())),
+        symbol=str(stored["metadata"].get(SYMBOL, "")) if request.symbols else "",
         matched=matched,
     )
 
@@ -294,7 +296,10 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
     listed = {row.id: row.fields["terms"].split() for row in rows}
     terms = {id_: Counter(those) for id_, those in listed.items()}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
-    phrases = {one: _build_phrase_pattern(one) for one in (*words.phrases, *words.title_words)}
+    phrases = {
+        phrase_text: _build_phrase_pattern(phrase_text)
+        for phrase_text in (*words.phrases, *words.title_words)
+    }
     weighed = weigh_words(
         words,
         len(rows),
@@ -314,20 +319,20 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
     def times(row: Row, word: str, first: int = 0) -> int:
         return max(len(phrases[word].findall(text)) for text in written[row.id][first:])
 
-    found = {}
+    scores = {}
     for row in rows:
-        held = {
-            word: max([terms[row.id][form] for form in one.forms], default=0)
-            for word, one in weighed.items()
+        matched_words = {
+            word: max([terms[row.id][form] for form in phrase_text.forms], default=0)
+            for word, phrase_text in weighed.items()
         }
-        held |= {
-            word: max(held[word], times(row, word))
-            for word, one in weighed.items()
-            if one.is_written
+        matched_words |= {
+            word: max(matched_words[word], times(row, word))
+            for word, phrase_text in weighed.items()
+            if phrase_text.is_written
         }
         score = sum(
             words.terms.get(word, 1) * weighed[word].weight * _saturate(count)
-            for word, count in held.items()
+            for word, count in matched_words.items()
         )
         score += sum(
             TITLE_WEIGHT
@@ -337,13 +342,18 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
         )
         score += sum(
             pair.weight
-            * _saturate(max(_count_pairs(listed[row.id], one, pair.gap) for one in pair.phrases))
+            * _saturate(
+                max(
+                    _count_pairs(listed[row.id], phrase_text, pair.gap)
+                    for phrase_text in pair.phrases
+                )
+            )
             for pair in pairs
         )
         if score > 0:
-            matched = sum(1 for word in words.terms if held.get(word))
-            found[row.id] = score * row.fields["length_weight"], matched
-    return found
+            matched = sum(1 for word in words.terms if matched_words.get(word))
+            scores[row.id] = score * row.fields["length_weight"], matched
+    return scores
 
 
 def _count_pairs(terms: Sequence[str], phrase: str, gap: int) -> float:
@@ -381,10 +391,12 @@ def _compute_place_scores(rows: Sequence[Row], places: Places) -> dict[str, floa
     order: dict[tuple[str, str | None], int] = {}
     for number, place in enumerate(places.of):
         order.setdefault((place.document_id, place.symbol), len(places.of) - number)
-    found = {}
+    scores = {}
     for row in rows:
         document_id, symbol = row.fields["document_id"], row.fields["metadata"].get(SYMBOL)
-        score = max(order.get((document_id, one), 0) for one in (symbol, None))
+        score = max(
+            order.get((document_id, symbol_or_none), 0) for symbol_or_none in (symbol, None)
+        )
         if score:
-            found[row.id] = float(score)
-    return found
+            scores[row.id] = float(score)
+    return scores

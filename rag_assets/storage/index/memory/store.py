@@ -99,8 +99,8 @@ class MemoryIndexes:
 
     def bytes_per_entry(self, index_name: str) -> float | None:
         rows = list(self._memory.rows(index_name))
-        held = sum(row.vector.nbytes + len(repr(row.fields)) for row in rows)
-        return held / len(rows) if rows else None
+        total_bytes = sum(row.vector.nbytes + len(repr(row.fields)) for row in rows)
+        return total_bytes / len(rows) if rows else None
 
     def drop(self, index_name: str) -> None:
         with self._memory.lock:
@@ -260,8 +260,8 @@ class MemoryEntries:
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
-        found = self.stored(index_name, owner)
-        return (entry for entry in found if entry.fields["document_id"] in document_ids)
+        entries = self.stored(index_name, owner)
+        return (entry for entry in entries if entry.fields["document_id"] in document_ids)
 
     def count(self, index_name: str, owner: Owner) -> int:
         return len(self._memory.list_owned_rows(index_name, owner))

@@ -23,8 +23,8 @@ from rag_assets.storage.index.model import (
 )
 from rag_assets.storage.index.pgvector import tables
 from rag_assets.storage.index.pgvector.tables import (
+    BUILD_ERRORS,
     FAILURES,
-    OF_A_BUILD,
     OPTIONS,
     SECONDS,
     build_driver_url,
@@ -46,8 +46,10 @@ class Conditions:
         return sql.SQL(" AND ").join(self._each) if self._each else sql.SQL("{}").format(True)
 
     def _match_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
-        found = [] if wanted.scopes is None else [self._match_scopes(wanted.scopes, wanted.moved)]
-        found += [
+        conditions = (
+            [] if wanted.scopes is None else [self._match_scopes(wanted.scopes, wanted.moved)]
+        )
+        conditions += [
             self._match_values(column, values)
             for column, values in (
                 ("page_uuid", wanted.pages),
@@ -60,27 +62,27 @@ class Conditions:
         ]
         if wanted.without_source_types:
             left_out = self._match_values("source_type", wanted.without_source_types)
-            found.append(sql.SQL("NOT {}").format(left_out))
+            conditions.append(sql.SQL("NOT {}").format(left_out))
         if wanted.tags is not None:
             tags = sql.SQL("c.tags @> {}::text[]").format(self._add_value([*wanted.tags]))
-            found.append(tags if wanted.tags else sql.SQL("{}").format(False))
+            conditions.append(tags if wanted.tags else sql.SQL("{}").format(False))
         if wanted.paths is not None:
             folders = self._add_value([path.rstrip("/") for path in wanted.paths])
-            found.append(
+            conditions.append(
                 sql.SQL(
                     "EXISTS (SELECT FROM unnest({}::text[]) AS folder"
                     " WHERE c.uri = folder OR starts_with(c.uri, folder || '/'))"
                 ).format(folders)
             )
         if wanted.modified_after is not None:
-            found.append(
+            conditions.append(
                 sql.SQL("c.modified_at >= {}").format(self._add_value(wanted.modified_after))
             )
         if wanted.modified_before is not None:
-            found.append(
+            conditions.append(
                 sql.SQL("c.modified_at < {}").format(self._add_value(wanted.modified_before))
             )
-        return found
+        return conditions
 
     def _match_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
         """Return the SQL condition that a caller with these scopes may read an entry."""
@@ -91,10 +93,10 @@ class Conditions:
         )
 
     def _match_metadata(self, wanted: EntryFilter) -> list[sql.Composed]:
-        found = [
+        conditions = [
             self._match_metadata_values(key, values) for key, values in wanted.metadata.items()
         ]
-        return found + [
+        return conditions + [
             sql.SQL("NOT {}").format(self._match_metadata_values(key, values))
             for key, values in wanted.without_metadata.items()
         ]
@@ -102,11 +104,13 @@ class Conditions:
     def _match_metadata_values(self, key: str, values: Sequence[str | None]) -> sql.Composed:
         """Return the SQL condition that a metadata key has one of these values."""
         name = self._add_value(key)
-        given = self._add_value([value for value in values if value is not None])
-        held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)
+        values_parameter = self._add_value([value for value in values if value is not None])
+        has_value = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(
+            name, values_parameter
+        )
         if None not in values:
-            return held
-        return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(held, name)
+            return has_value
+        return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(has_value, name)
 
     def _match_values(self, column: str, values: Sequence[str]) -> sql.Composed:
         # Null equals none of the values, so a row with null is neither included nor excluded.
@@ -120,17 +124,17 @@ class Conditions:
         return sql.Placeholder(name)
 
 
-_CONNECTIONS = 8
+_MAX_CONNECTIONS = 8
 _PAUSE_SECONDS = 5.0
-_FEW = 4_000
+_MAX_EXACT_ROWS = 4_000
 """Maximum number of rows that are compared exactly. This is faster than searching a graph if few of
 the graph's nodes match."""
-_WIDER = 2
+_OVERSAMPLING = 2
 """Number of candidates per returned entry; candidates are ranked again by vectors of full
 precision."""
 # The order is by an expression without an index. Otherwise Postgres might search the graph here as
 # well, and miss entries that were found.
-_FOUND = sql.SQL(
+_SELECT_FOUND = sql.SQL(
     "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key, c.ordinal,"
     " c.within, 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
     " CASE WHEN %(symbols)s THEN coalesce(c.metadata -> %(symbol)s ->> 0, '') ELSE '' END"
@@ -141,7 +145,7 @@ _FOUND = sql.SQL(
 _COUNT = sql.SQL(
     "SELECT count(*) FROM (SELECT FROM {chunks} AS c WHERE {conditions} LIMIT %(most)s) AS few"
 )
-_NEAREST = sql.SQL(
+_SELECT_NEAREST = sql.SQL(
     "WITH found AS MATERIALIZED (SELECT v.rag_chunk_id FROM {vectors} AS v"
     " JOIN {chunks} AS c USING (rag_chunk_id) WHERE {conditions}"
     " ORDER BY {distance} LIMIT %(wide)s) {found}"
@@ -180,7 +184,7 @@ class PgVectorSearcher:
         except (*FAILURES, TimeoutError) as error:
             # Searches continue in the first store: the next searches should not wait for this
             # server.
-            if not isinstance(error, OF_A_BUILD):
+            if not isinstance(error, BUILD_ERRORS):
                 self._away_until = time.monotonic() + _PAUSE_SECONDS
             raise build_unavailable_error(error) from None
 
@@ -196,16 +200,16 @@ class PgVectorSearcher:
         search = _Search(self._layout.schema(owner), vector, request)
         async with (await self._open_pool()).connection(timeout=SECONDS) as connection:
             few = await search.count(connection)
-            if few > _FEW:
-                found = await search.nearest(connection)
-                if len(found) >= request.returned:
-                    return found
+            if few > _MAX_EXACT_ROWS:
+                rows = await search.nearest(connection)
+                if len(rows) >= request.returned:
+                    return rows
             return await search.compare_all(connection)
 
     async def _open_pool(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
         if self._pool is None:
             self._pool = AsyncConnectionPool(
-                self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=False
+                self._url, min_size=0, max_size=_MAX_CONNECTIONS, kwargs=OPTIONS, open=False
             )
             await self._pool.open()
         return self._pool
@@ -227,21 +231,23 @@ class _Search:
         self._values = {
             **conditions.values,
             "asked": format_vector(vector),
-            "wide": _WIDER * request.limit,
+            "wide": _OVERSAMPLING * request.limit,
             "returned": request.returned,
-            "most": _FEW + 1,
+            "most": _MAX_EXACT_ROWS + 1,
             "symbols": request.symbols,
             "symbol": SYMBOL,
         }
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
-        """Return the number of entries that pass the filter, but at most _FEW + 1."""
+        """Return the number of entries that pass the filter, but at most _MAX_EXACT_ROWS + 1."""
         [[number]] = await self._fetch(connection, _COUNT)
         return int(number)
 
     async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the most similar entries that the graph search finds; it may miss some."""
-        rows = await self._fetch(connection, _NEAREST, distance=tables.distance(self._dimensions))
+        rows = await self._fetch(
+            connection, _SELECT_NEAREST, distance=tables.distance(self._dimensions)
+        )
         return [_read_candidate(row) for row in rows]
 
     async def compare_all(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
@@ -251,13 +257,13 @@ class _Search:
     async def _fetch(
         self, connection: psycopg.AsyncConnection[Any], template: sql.SQL, **more: sql.Composable
     ) -> list[Any]:
-        found = _FOUND.format(**self._parts)
+        found = _SELECT_FOUND.format(**self._parts)
         statement = template.format(**self._parts, **more, found=found)
         return await (await connection.execute(statement, self._values)).fetchall()
 
 
 def _read_candidate(row: Sequence[Any]) -> Candidate:
-    """Return the candidate in a row that _FOUND selects."""
+    """Return the candidate in a row that _SELECT_FOUND selects."""
     id_, document_id, index_key, uri, text_key, ordinal, within, cosine, symbol = row
     return Candidate(
         *(id_, document_id, index_key, float(cosine), uri, text_key, ordinal),

@@ -34,9 +34,9 @@ OPTIONS: Final[dict[str, Any]] = {
     # until enough rows pass the filters.
     "options": "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200",
 }
-OF_A_BUILD = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
+BUILD_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
 """Errors for a build whose tables were lost or have the columns of an earlier version."""
-FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
+FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *BUILD_ERRORS)
 """Errors after which a build's vectors count as unavailable."""
 
 
@@ -57,14 +57,14 @@ def translate_errors() -> Iterator[None]:
 def build_unavailable_error(error: Exception) -> VectorsUnavailable:
     """Return the error for a server that does not answer, without the server's own message."""
     return VectorsUnavailable(
-        f"the server of vectors does not answer: {type(error).__name__}",
+        f"the vector server does not answer: {type(error).__name__}",
         hint="check that Postgres is running, at RAG_ASSETS_PGVECTOR_URL if that is set",
     )
 
 
-_FULL = 2_000
+_MAX_FULL_DIMENSIONS = 2_000
 """Up to this many dimensions, the extension indexes vectors in full precision."""
-_HALF = 4_000
+_MAX_HALF_DIMENSIONS = 4_000
 """Up to this many dimensions, the extension indexes vectors in half precision."""
 
 
@@ -139,9 +139,9 @@ def build_table_statements(schema: str, dimensions: int, comment: str) -> Iterat
 
 def build_vector_index_statement(schema: str, dimensions: int) -> sql.Composed | None:
     """Return the statement that creates a vector index; None if vectors are too long for one."""
-    if dimensions > _HALF:
+    if dimensions > _MAX_HALF_DIMENSIONS:
         return None
-    operators = "vector_cosine_ops" if dimensions <= _FULL else "halfvec_cosine_ops"
+    operators = "vector_cosine_ops" if dimensions <= _MAX_FULL_DIMENSIONS else "halfvec_cosine_ops"
     return sql.SQL(
         "CREATE INDEX IF NOT EXISTS rag_vectors_embedding ON {}.rag_vectors USING hnsw (({}) {})"
     ).format(
@@ -153,16 +153,16 @@ def build_vector_index_statement(schema: str, dimensions: int) -> sql.Composed |
 
 def distance(dimensions: int) -> sql.Composed:
     """Return the SQL distance to the query vector, as the vector index computes it."""
-    asked = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
+    vector = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
     return sql.SQL("{} <=> {}").format(
         _cast_to_indexed(sql.Identifier("v", "embedding"), dimensions),
-        _cast_to_indexed(asked, dimensions),
+        _cast_to_indexed(vector, dimensions),
     )
 
 
 def _cast_to_indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
     """Return the SQL expression that converts a vector to the precision of the vector index."""
-    if dimensions <= _FULL or dimensions > _HALF:
+    if dimensions <= _MAX_FULL_DIMENSIONS or dimensions > _MAX_HALF_DIMENSIONS:
         return sql.SQL("{}").format(vector)
     return sql.SQL("({}::halfvec({}))").format(vector, sql.Literal(dimensions))
 
@@ -217,7 +217,7 @@ def _flatten(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
             yield from _flatten(value, f"{name}.")
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        words = [_format_value(one) for one in values if one is not None]
+        words = [_format_value(item) for item in values if item is not None]
         if words:
             yield name, words
 
@@ -227,7 +227,7 @@ def _format_value(value: Any) -> str:
 
 
 _BATCH = 500
-_CONNECTIONS = 4
+_MAX_CONNECTIONS = 4
 _DOCUMENTS = 1_000
 _MEMORY = "SET LOCAL maintenance_work_mem = '256MB'"
 _AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
@@ -273,7 +273,7 @@ class PgVectors:
             NoVectorBackend: the extension or the permission is missing.
         """
         refused = NoVectorBackend(
-            "the server of vectors lacks the extension `vector`",
+            "the vector server lacks the extension `vector`",
             hint="ask the operator to install pgvector there, or to set RAG_ASSETS_PGVECTOR_URL",
         )
         with self._connect() as connection:
@@ -285,7 +285,7 @@ class PgVectors:
                 raise refused from None
             if connection.execute(_MAY_CREATE).fetchone() is None:
                 raise NoVectorBackend(
-                    "the role of the server of vectors is not allowed to create schemas there",
+                    "the role on the vector server is not allowed to create schemas there",
                     hint="ask the operator to grant the role CREATE on that database",
                 )
 
@@ -322,7 +322,10 @@ class PgVectors:
         of_owners: dict[Owner, list[Entry]] = {}
         for entry in entries:
             of_owners.setdefault(entry.owner, []).append(entry)
-        return sum(self.write_rows(owner, map(build_row, of)) for owner, of in of_owners.items())
+        return sum(
+            self.write_rows(owner, map(build_row, owner_entries))
+            for owner, owner_entries in of_owners.items()
+        )
 
     def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
         """Write rows of one build (see build_row); return their number."""
@@ -378,7 +381,7 @@ class PgVectors:
             " WHERE c.document_id = given.document_id AND c.access_scope <> given.scope"
         ).format(self._chunks(owner))
         for batch in batched(scopes, _DOCUMENTS):
-            self._execute(statement, [list(batch), [scopes[one] for one in batch]])
+            self._execute(statement, [list(batch), [scopes[document_id] for document_id in batch]])
 
     def iter_version_counts(self, owner: Owner) -> Iterator[VersionCount]:
         """Yield the number and checksum of a build's vectors for each version of each document.
@@ -415,13 +418,13 @@ class PgVectors:
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
         """Return ids of a tenant's entries, in any build, whose column has one of these values."""
-        found: list[str] = []
+        matching: list[str] = []
         for schema in self._list_schemas(self._layout.of_tenant(tenant)):
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
                 sql.Identifier(schema, "rag_chunks"), sql.Identifier(column)
             )
-            found += [str(row[0]) for row in self._execute(query, [list(values)])]
-        return found
+            matching += [str(row[0]) for row in self._execute(query, [list(values)])]
+        return matching
 
     def vacuum(self, tenant: str) -> None:
         """Free the disk space of deleted rows in a tenant's builds."""
@@ -502,8 +505,8 @@ class PgVectors:
     def _has_former_columns(self, owner: Owner) -> bool:
         """Return whether a build's tables lack columns, because an earlier version created them."""
         table = self._chunks(owner).as_string()
-        found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
-        return bool(found) and not found.issuperset(COLUMNS)
+        columns = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
+        return bool(columns) and not columns.issuperset(COLUMNS)
 
     def _list_schemas(self, prefix: str) -> list[str]:
         return [str(row[0]) for row in self._execute(_SCHEMAS, [prefix])]
@@ -539,7 +542,7 @@ class PgVectors:
         with translate_errors():
             if self._pool is None:
                 self._pool = ConnectionPool(
-                    self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=True
+                    self._url, min_size=0, max_size=_MAX_CONNECTIONS, kwargs=OPTIONS, open=True
                 )
             with self._pool.connection(timeout=SECONDS) as connection:
                 yield connection

@@ -88,7 +88,7 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
     named_project = Project(record.config["profile"], project.organization_id, project.project_id)
     settings = ProjectSettings.model_validate({"provider": provider})
     config = build_project_config(
-        named_project, record.id, settings, beginning={}, present=record.config
+        named_project, record.id, settings, initial_config={}, present=record.config
     )
     changed = OpenProject(replace(record, config=config), project.embedders)
     states = [state for state in catalog.upload_states.page(record.id) if state.answers]

@@ -19,7 +19,7 @@ from rag_assets.storage.index import fields
 from rag_assets.storage.index.fields import build_entry_source
 from rag_assets.storage.index.memory.searcher import Row, rank_rows
 from rag_assets.storage.index.model import (
-    MOST_PLACES,
+    MAX_PLACES,
     EntryFilter,
     MovedPages,
     Owner,
@@ -110,7 +110,7 @@ def test_places_rank_in_their_order_and_hold_nothing_else(opened: Opened, owner:
     assert found[0].id == entry_id(owner, "one", "v1", 1)
     without = opened.ranking(owner, places, without_source_types=("file",))
     assert without == []
-    many = Places(tuple(Place(f"d{number}", f"s{number}") for number in range(MOST_PLACES)))
+    many = Places(tuple(Place(f"d{number}", f"s{number}") for number in range(MAX_PLACES)))
     assert opened.ranking(owner, many) == []
 
 

@@ -24,7 +24,7 @@ LEAST_RECALL = 0.95
 @pytest.fixture
 def graph(module_store: VectorStore, tenant: str, monkeypatch: pytest.MonkeyPatch) -> Opened:
     """Return an index that walks graphs from a few hundred entries on."""
-    monkeypatch.setattr(searching, "_FEW", 0)
+    monkeypatch.setattr(searching, "_MAX_EXACT_ROWS", 0)
     spec = IndexSpec(DIMENSIONS, choose_vector_index(DIMENSIONS))
     monkeypatch.setattr(mapping, "_SCANNED_NUMBERS", {spec.vector_index: 100 * DIMENSIONS})
     return Opened(module_store, module_store.indexes.place(spec, tenant, "dedicated"))

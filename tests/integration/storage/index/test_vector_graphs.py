@@ -83,7 +83,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return found
 
     monkeypatch.setattr(searching._Search, "nearest", noted)
-    monkeypatch.setattr(searching, "_FEW", 0)
+    monkeypatch.setattr(searching, "_MAX_EXACT_ROWS", 0)
     return lengths
 
 

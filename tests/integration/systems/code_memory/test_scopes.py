@@ -285,7 +285,7 @@ class Asking:
 
         async def asked() -> dict[str, str]:
             retriever = AsyncRetriever(
-                session.catalog, session.store, session.embedders, journaled=False
+                session.catalog, session.store, session.embedders, is_journaled=False
             )
             reader = DocumentReader(session.catalog, session.store)
             context = MessageContext(self.tenant, self.caller)
@@ -431,7 +431,7 @@ def test_no_count_tells_of_what_is_hidden(vault: Vault, request: pytest.FixtureR
 
     async def asked() -> None:
         retriever = AsyncRetriever(
-            session.catalog, session.store, session.embedders, journaled=False
+            session.catalog, session.store, session.embedders, is_journaled=False
         )
         try:
             for one in asking(vault, tenant, random.Random(1)):

@@ -49,7 +49,7 @@ def test_a_worker_makes_the_same_chunks(
 ) -> None:
     todo = task(texts, installed_kinds().chunkers[name])
     [outcome] = pool.map([todo])
-    assert outcome.chunk_sets == [text.chunk(confined=True) for text in todo.texts]
+    assert outcome.chunk_sets == [text.chunk(is_confined=True) for text in todo.texts]
     assert any(one.chunks for one in outcome.chunk_sets)
     assert not outcome.left
 

@@ -35,7 +35,7 @@ from rag_assets.models.transport.retries import (
 )
 
 QUICK = RetryPolicy(
-    turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05
+    turn=2.0, tries=4, seconds=5.0, min_seconds_left=0.05, first_pause=0.01, longest_pause=0.05
 )
 
 Act = Callable[[int, Sequence[str]], "EmbeddingReply | None"]
@@ -297,7 +297,7 @@ def test_default_retries_bound_a_question_to_ten_seconds_and_a_stage_to_a_minute
     assert QUERY_RETRIES.turn + QUERY_RETRIES.seconds == 10
     assert DOCUMENT_RETRIES.seconds < 70
     # A Retry-After of a minute, the most usual of all, is waited for.
-    assert 60 + DOCUMENT_RETRIES.least < DOCUMENT_RETRIES.seconds
+    assert 60 + DOCUMENT_RETRIES.min_seconds_left < DOCUMENT_RETRIES.seconds
 
 
 def test_pauses_grow_are_bounded_and_begin_at_zero():
@@ -418,7 +418,7 @@ def test_the_import_of_an_sdk_counts_for_no_time_limit_and_holds_up_no_other(
         import_module("sdk_of_a_test")
         return None
 
-    hasty = RetryPolicy(turn=0.1, tries=1, seconds=0.1, least=0.01)
+    hasty = RetryPolicy(turn=0.1, tries=1, seconds=0.1, min_seconds_left=0.01)
     remote = embedder(Service(act), query_retries=hasty, module="sdk_of_a_test")
 
     async def embed() -> tuple[Answer, int]:

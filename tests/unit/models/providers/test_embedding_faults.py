@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 KEY = "sk-planted-0123456789abcdef"
 TEXT = "a confidential passage, number"
 QUICK = RetryPolicy(
-    turn=60.0, tries=4, seconds=60.0, least=0.05, first_pause=0.02, longest_pause=0.1
+    turn=60.0, tries=4, seconds=60.0, min_seconds_left=0.05, first_pause=0.02, longest_pause=0.1
 )
 BATCH = 8
 
@@ -391,7 +391,7 @@ def test_a_connection_refused_is_an_outage(drive: Drive):
 
 
 PATIENT = RetryPolicy(
-    turn=30.0, tries=6, seconds=8.0, least=0.1, first_pause=0.2, longest_pause=0.5
+    turn=30.0, tries=6, seconds=8.0, min_seconds_left=0.1, first_pause=0.2, longest_pause=0.5
 )
 
 

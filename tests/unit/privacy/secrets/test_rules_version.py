@@ -96,8 +96,8 @@ def test_a_constant_counts_by_its_value_and_not_by_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = sorted(_tables())
-    monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._SHORTEST, raising=False)
-    monkeypatch.delattr(logins, "_SHORTEST")
+    monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._MIN_PASSWORD_LENGTH, raising=False)
+    monkeypatch.delattr(logins, "_MIN_PASSWORD_LENGTH")
     assert sorted(_tables()) == before
     monkeypatch.setattr(logins, "_ANOTHER_NAME", 5)
     assert sorted(_tables()) != before
@@ -176,7 +176,7 @@ def _found_in_cells(cells: Iterable[Credential]) -> Iterator[str]:
         yield str([str(find_value_kind(name)) for name in (credential.name, credential.label)])
         for kind in ValueKind:
             for described in (False, True):
-                yield str(is_cell_secret(kind, credential.text, described=described))
+                yield str(is_cell_secret(kind, credential.text, is_described=described))
 
 
 def _digest(texts: Iterable[str]) -> str:

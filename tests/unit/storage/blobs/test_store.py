@@ -154,7 +154,7 @@ def test_where_no_space_is_left_nothing_is_kept(tmp_path: Path) -> None:
     with uploader(tmp_path, largest=500_000) as process:
         assert process.stdout is not None
         said = process.stdout.read()
-    assert said.startswith("the store of blobs fails: "), said
+    assert said.startswith("the blob store failed: "), said
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

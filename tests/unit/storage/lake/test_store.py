@@ -317,7 +317,7 @@ def test_keys_are_found_whether_their_files_are_held_in_memory_or_not(
     data: list[list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rag_assets.storage.lake.table._MOST_KEYS", 12)
+        patched.setattr("rag_assets.storage.lake.table._MAX_KEYS", 12)
         lake = Lake(str(tmp_path_factory.mktemp("lake"))).tenant("acme", 1)
         present: set[int] = set()
         for numbers in data:

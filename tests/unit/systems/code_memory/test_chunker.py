@@ -97,7 +97,7 @@ def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
     )
     parsed = parse_markdown(f"# Title\n\n{small}{large}\n")
     parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d", confined=False)
+    made = chunk_document(parsed, parameters, parsed_digest="d", is_confined=False)
     chunks = made.chunks
     assert all(chunk.token_count <= 1200 for chunk in chunks)
     joined = [c for c in chunks if "Part" in c.text]
@@ -166,7 +166,7 @@ def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> 
 def test_what_was_not_read_says_so_and_loses_nothing() -> None:
     parsed = ParsedText("<?php\n\nfoo();\n", (), media_type="text/x-php")
     parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d", confined=False)
+    made = chunk_document(parsed, parameters, parsed_digest="d", is_confined=False)
     assert [fact.kind for fact in made.facts] == [UNREAD]
     assert [chunk.text for chunk in made.chunks] == ["<?php\n\nfoo();"]
 

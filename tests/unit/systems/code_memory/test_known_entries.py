@@ -125,7 +125,7 @@ def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() 
 
 def test_what_is_kept_is_bounded() -> None:
     index = Index(*(entry(f"document-{n}", o) for n in range(9) for o in range(3)))
-    known = EntryCache(index, most=12)  # type: ignore[arg-type]
+    known = EntryCache(index, max_entries=12)  # type: ignore[arg-type]
     for number in range(9):
         assert find_ids(known, Place(f"document-{number}")) is not None
     index.asked.clear()

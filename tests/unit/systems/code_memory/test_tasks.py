@@ -34,7 +34,7 @@ def test_a_worker_is_told_of_a_place_and_of_levels(
     ]
     [outcome] = pool.map([ChunkTask(todo)])
     plain, other = outcome.chunk_sets
-    assert [plain, other] == [one.chunk(confined=True) for one in todo]
+    assert [plain, other] == [one.chunk(is_confined=True) for one in todo]
     assert (plain.key, plain.digest) != (other.key, other.digest)
 
 

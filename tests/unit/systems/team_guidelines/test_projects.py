@@ -15,7 +15,7 @@ from rag_assets.tenants.projects import (
     Project,
     ProjectSettings,
     build_project_config,
-    require_beginning,
+    require_initial_config,
 )
 
 PROFILE = "team-guidelines"
@@ -32,7 +32,7 @@ def config(
         PROJECT,
         "acme.web",
         ProjectSettings.model_validate(settings),
-        beginning=beginning or {},
+        initial_config=beginning or {},
         present=present,
     )
 
@@ -158,7 +158,7 @@ def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
 )
 def test_what_projects_begin_with_is_checked(beginning: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        require_beginning(beginning, [PROFILE])
+        require_initial_config(beginning, [PROFILE])
 
 
 @pytest.mark.parametrize("missing", ["organization", "project"])

@@ -27,7 +27,7 @@ from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.fusion import fuse, score_by_rank
 from rag_assets.search.progress import Ranking, SearchProgress, WalkResult
 from rag_assets.search.services import SearchServices, TrustedStep
-from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
+from rag_assets.storage.index.model import MAX_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.question_subject import (
@@ -270,7 +270,7 @@ def _find_related_places(
             types.setdefault((place.document_id, place.symbol or ""), reached.node.source_type)
     for document_id, score in flow.stating_documents.items():
         gains.setdefault(Place(document_id), score)
-    ordered = sorted(gains, key=lambda place: -gains[place])[:MOST_PLACES]
+    ordered = sorted(gains, key=lambda place: -gains[place])[:MAX_PLACES]
     return _RelatedPlaces(flow, {place: gains[place] for place in ordered}, types)
 
 

@@ -19,7 +19,7 @@ from rag_assets.search.progress import Ranking, SearchProgress, WalkResult
 from rag_assets.search.recall import build_entry_filter, compute_candidate_count
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import (
-    MOST_PLACES,
+    MAX_PLACES,
     Candidate,
     Place,
     Places,
@@ -122,7 +122,7 @@ def list_related_places(flow: Flow) -> list[Place]:
     # Sorting is stable, so equally relevant places keep their order.
     scored.sort(key=lambda scored_place: -scored_place[0])
     places = (*map(_get_place, start), *(place for _, place in scored))
-    return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
+    return list(dict.fromkeys(filter(None, places)))[:MAX_PLACES]
 
 
 def list_start_places(flow: Flow) -> frozenset[Place]:

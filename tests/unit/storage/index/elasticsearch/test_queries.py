@@ -26,9 +26,9 @@ from rag_assets.storage.index.model import (
 )
 from rag_assets.storage.index.terms import (
     ANALYSES,
-    MOST_CLAUSES,
-    MOST_PAIRS,
-    MOST_TITLE_WORDS,
+    MAX_CLAUSES,
+    MAX_PAIRS,
+    MAX_TITLE_WORDS,
     QueryWords,
     WeighedWord,
     compute_rarity,
@@ -117,7 +117,7 @@ def searched(question: str) -> list[Any]:
 def test_the_most_words_and_filters_fit_the_limit_of_clauses() -> None:
     filters = sum(map(leaves, build_filter_clauses(FILTERED)))
     owned = 3
-    assert owned + filters + 2 * MOST_TITLE_WORDS + MOST_CLAUSES + MOST_PAIRS <= LEAST_LIMIT
+    assert owned + filters + 2 * MAX_TITLE_WORDS + MAX_CLAUSES + MAX_PAIRS <= LEAST_LIMIT
 
 
 def leaves(clause: Any) -> int:
@@ -130,7 +130,7 @@ def leaves(clause: Any) -> int:
 
 @pytest.mark.parametrize("question", LONG.values(), ids=LONG)
 def test_only_the_beginning_of_a_very_long_query_is_searched(question: str) -> None:
-    assert 0 < len(searched(question)) <= 2 * MOST_TITLE_WORDS + MOST_CLAUSES + MOST_PAIRS
+    assert 0 < len(searched(question)) <= 2 * MAX_TITLE_WORDS + MAX_CLAUSES + MAX_PAIRS
     assert all(one[field]["match"]["query"] for one in searched(question) for field in one)
 
 
