@@ -249,10 +249,21 @@ def test_a_table_without_pipes_around_it_keeps_its_caption_and_the_names_of_its_
     assert {part.context for part in parts[1:]} == {"Washers in the store\nArticle | Name | State"}
 
 
-def test_the_first_row_is_repeated_only_if_it_names_columns() -> None:
-    rows = "\n".join(f"{n} | {n * n} | {n / 7:.3f}" for n in range(90))
-    parts = passages_of(parsed_from([("table", rows)]), MEDIUM)
-    assert {part.context for part in parts} == {""}
+NUMBERS = "\n".join(f"{n} | {n * n} | {n / 7:.3f}" for n in range(90))
+
+
+@pytest.mark.parametrize(
+    "parsed",
+    [
+        pytest.param(parsed_from([("table", NUMBERS)]), id="a first row that names no columns"),
+        pytest.param(
+            with_masks(markdown(f"{TABLE}\n"), ("Place", "aws-secret")), id="a masked header"
+        ),
+        pytest.param(parsed_from([("heading", "# One"), ("paragraph", prose(200))]), id="prose"),
+    ],
+)
+def test_what_has_no_header_to_repeat_has_no_context(parsed: ParsedText) -> None:
+    assert {part.context for part in passages_of(parsed, MEDIUM)} == {""}
 
 
 def test_a_row_over_the_limit_is_cut_at_its_cells_below_header_and_first_cell() -> None:
@@ -288,20 +299,19 @@ def test_code_that_continues_has_its_language_and_the_lines_that_enclose_it() ->
         assert parsed.text[part.start :].startswith("if self.pressure")
 
 
-def test_code_is_cut_before_the_statement_that_is_indented_least() -> None:
-    parts = [f"void f{n}() {{\n  one({n});\n\n  two({n});\n}}\n" for n in range(30)]
-    parsed = markdown("```c\n" + "\n".join(parts) + "```\n")
+@pytest.mark.parametrize(
+    ("statements", "first"),
+    [
+        ([f"void f{n}() {{\n  one({n});\n\n  two({n});\n}}\n" for n in range(30)], "void f"),
+        ([f"# about step {n}\nrun --step {n} --all" for n in range(60)], "# about"),
+    ],
+    ids=["the statement that is indented least", "the comment above a statement"],
+)
+def test_code_is_cut_before(statements: list[str], first: str) -> None:
+    parsed = markdown("```sh\n" + "\n".join(statements) + "\n```\n")
     passages = passages_of(parsed, parameters_of("heading", 100, 0))
     assert len(passages) > 5
-    assert all(parsed.text[passage.start :].startswith("void f") for passage in passages[1:])
-
-
-def test_a_comment_stays_with_the_statement_below_it() -> None:
-    statements = "\n".join(f"# about step {n}\nrun --step {n} --all" for n in range(60))
-    parsed = markdown(f"```sh\n{statements}\n```\n")
-    passages = passages_of(parsed, parameters_of("heading", 100, 0))
-    assert len(passages) > 5
-    assert all(parsed.text[passage.start :].startswith("# about") for passage in passages[1:])
+    assert all(parsed.text[passage.start :].startswith(first) for passage in passages[1:])
 
 
 def test_a_long_header_leaves_three_quarters_to_the_rows() -> None:
@@ -313,16 +323,6 @@ def test_a_long_header_leaves_three_quarters_to_the_rows() -> None:
     assert contexts
     assert all(count_text(context) <= 32 for context in contexts)
     assert all(context.startswith("| the column number 0 |") for context in contexts)
-
-
-def test_a_masked_header_is_not_repeated() -> None:
-    parsed = with_masks(markdown(f"{TABLE}\n"), ("Place", "aws-secret"))
-    assert {part.context for part in passages_of(parsed, MEDIUM)} == {""}
-
-
-def test_prose_has_no_context() -> None:
-    parsed = parsed_from([("heading", "# One"), ("paragraph", prose(200))])
-    assert {part.context for part in passages_of(parsed, MEDIUM)} == {""}
 
 
 def test_a_context_is_embedded_stored_and_part_of_the_digest() -> None:
@@ -403,13 +403,9 @@ def test_a_row_over_the_limit_is_cut_between_its_lines() -> None:
 
 
 def test_a_document_without_rows_is_one_entry_if_it_fits() -> None:
-    parts: list[tuple[BlockKind, str]] = [
-        ("heading", "# A"),
-        ("paragraph", prose(2)),
-        ("heading", "# B"),
-        ("paragraph", prose(2)),
-    ]
-    parsed = parsed_from(parts)
+    parsed = parsed_from(
+        [("heading", "# A"), ("paragraph", prose(2)), ("heading", "# B"), ("paragraph", prose(2))]
+    )
     assert [(p.start, p.heading_path) for p in split(parsed)] == [(0, ())]
     assert [p.heading_path for p in split(parsed, 32)] == [("A",), ("B",)]
 

@@ -71,6 +71,17 @@ def lines(parsed: ParsedText) -> list[tuple[str, str]]:
     return [(f"{b.kind}{b.level or ''}", parsed.text[b.start : b.end]) for b in parsed.blocks]
 
 
+def is_covered(parsed: ParsedText) -> bool:
+    """Return whether the blocks contain all visible characters, each once and in order."""
+    at = 0
+    for b in parsed.blocks:
+        gap, shown = parsed.text[at : b.start], parsed.text[b.start : b.end]
+        if b.start < at or gap.strip() or not shown.strip():
+            return False
+        at = b.end
+    return not parsed.text[at:].strip()
+
+
 def block(parsed: ParsedText, beginning: str) -> Block:
     """Return the only block with this beginning."""
     [found] = [b for b in parsed.blocks if parsed.text.startswith(beginning, b.start)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.parsing.docx import Numbering, Styles
+from rag_assets.ingest.parsing.docx import ListPosition, Numbering, Styles
 from rag_assets.ingest.parsing.media_types import DOCX
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parse
@@ -119,15 +119,9 @@ def test_numbers_are_counted_as_word_prints_them() -> None:
     )
     numbering = Numbering(root)
     places = [(1, 0), (1, 1), (1, 1), (1, 0), (1, 1), (2, 0), (2, 0), (5, 0)]
-    assert [numbering.count_next_item(_place(*place)) for place in places] == [
+    assert [numbering.count_next_item(ListPosition(*place)) for place in places] == [
         "IV.", "IV.a)", "IV.b)", "V.", "V.a)", "IX.", "X.", "-",
     ]  # fmt: skip
-
-
-def _place(number: int, depth: int) -> Any:
-    from rag_assets.ingest.parsing.docx import ListPosition
-
-    return ListPosition(number, depth)
 
 
 def test_tables_are_lines_and_merged_cells_are_read_in_each_row() -> None:

@@ -16,8 +16,9 @@ from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
 from rag_assets.ingest.parsing.markdown import MarkdownParser, parse_markdown
 from rag_assets.ingest.parsing.media_types import MARKDOWN, MDX, RST
-from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
+from rag_assets.ingest.parsing.model import from_record, to_record
 from rag_assets.ingest.parsing.registry import parse
+from tests.unit.ingest.parsing.office_files import is_covered
 
 LINES = [
     "# one", "## two ##", "####### seven", "#", "===", "---", "- item", "1. item", "  inner",
@@ -39,17 +40,6 @@ def paths(text: str) -> list[tuple[str, ...]]:
     return [block.heading_path for block in parse_markdown(text).blocks]
 
 
-def covered(parsed: ParsedText) -> bool:
-    at = 0
-    for block in parsed.blocks:
-        if block.start < at or parsed.text[at : block.start].strip():
-            return False
-        if not parsed.text[block.start : block.end].strip():
-            return False
-        at = block.end
-    return not parsed.text[at:].strip()
-
-
 @pytest.mark.slow
 @given(st.one_of(documents, wild))
 def test_blocks_are_ordered_and_cover_all_but_white_space(text: str) -> None:
@@ -57,7 +47,7 @@ def test_blocks_are_ordered_and_cover_all_but_white_space(text: str) -> None:
     assert parsed.text == text or parsed.gaps
     assert parsed.text.count("\n") == text.count("\n")
     assert len(parsed.text.encode()) + sum(gap.bytes for gap in parsed.gaps) == len(text.encode())
-    assert covered(parsed)
+    assert is_covered(parsed)
     for block in parsed.blocks:
         assert (block.kind == "heading") == (1 <= block.level <= 6)
 
@@ -267,10 +257,8 @@ def test_the_title(text: str, title: str | None) -> None:
 def test_time_is_linear(text: str) -> None:
     started = time.process_time()
     parsed = parse_markdown(text)
-    assert time.process_time() - started < 10, (
-        "it takes a second at the worst, and minutes if quadratic"
-    )
-    assert covered(parsed)
+    assert time.process_time() - started < 10, "a second at the worst, and minutes if quadratic"
+    assert is_covered(parsed)
 
 
 def test_preformatted_html_has_no_headings_and_no_code() -> None:
@@ -359,7 +347,7 @@ def test_what_readers_of_a_page_do_not_see_is_left_out(text: str, visible: str) 
     parsed = parse_markdown(text)
     assert parsed.text == visible
     assert not any("x" in name for block in parsed.blocks for name in block.heading_path)
-    assert covered(parsed)
+    assert is_covered(parsed)
 
 
 @pytest.mark.parametrize(

@@ -187,29 +187,26 @@ def test_turned_margin_repeated_on_every_page_is_kept_once() -> None:
     assert whole.text.count("Downloaded copy") == 4
 
 
-def test_boxes_before_labels_are_read_with_their_states() -> None:
-    texts = [(90, 700, "Post"), (90, 676, "Telefon"), (90, 652, "Post")]
-    data = pdfs.form(texts, boxes=[(70, 698, True), (70, 674, False), (70, 650, True)])
-    assert parsed(data).text == "☒ Post ☐ Telefon ☒ Post"
-
-
-def test_boxes_behind_labels_and_radio_buttons_keep_their_places() -> None:
-    texts = [(72, 700, "Assuré?"), (200, 700, "Oui"), (300, 700, "Non"), (500, 700, "Page 3")]
-    data = pdfs.form(texts, boxes=[(224, 698, True), (326, 698, False)])
-    assert parsed(data).text == "Assuré? Oui ☒ Non ☐ Page 3"
-    texts = [(72, 700, "Blood group:"), (170, 700, "A"), (230, 700, "B")]
-    data = pdfs.form(texts, radios=[(150, 698, False), (210, 698, True)])
-    assert parsed(data).text == "Blood group: ☐ A ☒ B"
-
-
-def test_two_boxes_after_one_question_keep_their_order() -> None:
-    data = pdfs.form([(72, 700, "Allergic?")], boxes=[(300, 698, True), (340, 698, False)])
-    assert parsed(data).text == "Allergic? ☒ ☐"
-
-
-def test_box_without_text_on_its_line_has_the_name_of_its_field() -> None:
-    data = pdfs.form([(72, 700, "A form.")], boxes=[(72, 300, True)])
-    assert parsed(data).text == "A form.\n\n☒ Box 1"
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (pdfs.form([(90, 700, "Post"), (90, 676, "Telefon"), (90, 652, "Post")],
+                   boxes=[(70, 698, True), (70, 674, False), (70, 650, True)]),
+         "☒ Post ☐ Telefon ☒ Post"),
+        (pdfs.form([(72, 700, "Assuré?"), (200, 700, "Oui"), (300, 700, "Non"), (500, 700, "P. 3")],
+                   boxes=[(224, 698, True), (326, 698, False)]),
+         "Assuré? Oui ☒ Non ☐ P. 3"),
+        (pdfs.form([(72, 700, "Blood group:"), (170, 700, "A"), (230, 700, "B")],
+                   radios=[(150, 698, False), (210, 698, True)]),
+         "Blood group: ☐ A ☒ B"),
+        (pdfs.form([(72, 700, "Allergic?")], boxes=[(300, 698, True), (340, 698, False)]),
+         "Allergic? ☒ ☐"),
+        (pdfs.form([(72, 700, "A form.")], boxes=[(72, 300, True)]), "A form.\n\n☒ Box 1"),
+    ],
+    ids=["before labels", "behind labels", "radio buttons", "two for one label", "no label"],
+)  # fmt: skip
+def test_boxes_are_read_in_their_places_with_their_states(data: bytes, text: str) -> None:
+    assert parsed(data).text == text
 
 
 @pytest.mark.parametrize(
@@ -246,24 +243,21 @@ def test_raised_number_of_a_link_or_footnote_is_no_power() -> None:
     assert parsed(pdfs.raised(lines, footnote="5 See the minutes.")).text.startswith(right)
 
 
-_WORDS = [
-    first + second
-    for first in ("Wood", "Stone", "Iron", "Rope")
-    for second in (
-        "work",
-        "yard",
-        "mill",
-        "house",
-        "ford",
-        "bridge",
-        "gate",
-        "field",
-        "land",
-        "wall",
-        "side",
-        "shore",
-    )
+_ENDINGS = [
+    "work",
+    "yard",
+    "mill",
+    "house",
+    "ford",
+    "bridge",
+    "gate",
+    "field",
+    "land",
+    "wall",
+    "side",
+    "shore",
 ]
+_WORDS = [first + end for first in ("Wood", "Stone", "Iron", "Rope") for end in _ENDINGS]
 
 
 @pytest.mark.parametrize("title", ["Chapter", "Kapitel", "Capítulo"])

@@ -57,17 +57,9 @@ OUTCOMES = st.sampled_from(["one", "two", "rejected", "vanished"])
 
 
 def listed(path: str, facts: ListingFacts) -> ListedDocument:
-    return ListedDocument(
-        "s",
-        path,
-        compute_document_id("s", path),
-        build_uri("s", path),
-        None,
-        facts.size,
-        facts.mtime_ns,
-        facts.ctime_ns,
-        facts.inode,
-    )
+    id_, uri = compute_document_id("s", path), build_uri("s", path)
+    times = (facts.mtime_ns, facts.ctime_ns)
+    return ListedDocument("s", path, id_, uri, None, facts.size, *times, facts.inode)
 
 
 @dataclass(frozen=True)
@@ -209,15 +201,9 @@ def test_a_listing_that_fails_removes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("removed", "of", "held"),
-    [
-        (20, 20, False),
-        (21, 21, True),
-        (21, 70, False),
-        (22, 73, True),
-        (30, 100, False),
-        (31, 100, True),
-    ],
-)
+    [(20, 20, False), (21, 21, True), (21, 70, False), (22, 73, True), (30, 100, False),
+     (31, 100, True)],
+)  # fmt: skip
 def test_suspicious_deletions(removed: int, of: int, held: bool) -> None:
     assert are_deletions_suspicious(removed, of) is held
 

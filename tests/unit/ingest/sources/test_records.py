@@ -66,12 +66,9 @@ def source_of(**texts: str) -> tuple[RecordsSource, MemoryRecords]:
 
 
 def known(document: ListedDocument, listed_at_ns: int = NOW) -> KnownDocument:
+    content = document.content_sha256
     return KnownDocument(
-        document.document_id,
-        document.facts,
-        document.content_sha256,
-        listed_at_ns,
-        document.modified_at,
+        document.document_id, document.facts, content, listed_at_ns, document.modified_at
     )
 
 

@@ -8,7 +8,6 @@ import subprocess
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,20 +16,7 @@ from rag_assets.ingest.sources import disk
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES
 from rag_assets.ingest.sources.model import ListedDocument, parse_path
-
-
-def source(root: Path, **options: Any) -> FilesSource:
-    return FilesSource(FilesConfig(name="docs", root=root, **{"include": ("**",)} | options))
-
-
-def paths(root: Path, **options: Any) -> list[str]:
-    return [document.path for document in source(root, **options).list()]
-
-
-def write(root: Path, *names: str) -> None:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(name)
+from tests.unit.ingest.sources.conftest import paths, source, write
 
 
 def open_descriptors() -> int:

@@ -30,6 +30,7 @@ from rag_assets.ingest.workers.process import WorkerProcess, scrub_environment
 from tests.unit.ingest.parsing import pdfs
 
 ROOT = Path(__file__).resolve().parents[4]
+TOO_MUCH_MEMORY = "the document needs more memory than one document may use"
 
 
 def task(key: str, data: bytes, media_type: str | None = None) -> ParseTask:
@@ -97,7 +98,7 @@ def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> N
     with WorkerPool(1, limits, cache_dir) as pool:
         results = by_key(pool.map([ok(1), task("hungry", hungry), ok(2)]))
     assert isinstance(results["hungry"], DocumentTooCostly)
-    assert results["hungry"].message == "the document needs more memory than one document may use"
+    assert results["hungry"].message == TOO_MUCH_MEMORY
     assert "parser.memory_mb" in (results["hungry"].hint or "")
     assert titles(results) == ["Title 1", "Title 2"]
 
@@ -115,16 +116,8 @@ def test_a_usual_pdf_needs_little_memory_of_its_own(cache_dir: Path) -> None:
     ("number", "kind", "reason"),
     [
         (signal.SIGSEGV, DocumentRejected, "the parser of the document crashed (exit code -11)"),
-        (
-            signal.SIGKILL,
-            DocumentTooCostly,
-            "the document needs more memory than one document may use",
-        ),
-        (
-            signal.SIGABRT,
-            DocumentTooCostly,
-            "the document needs more memory than one document may use",
-        ),
+        (signal.SIGKILL, DocumentTooCostly, TOO_MUCH_MEMORY),
+        (signal.SIGABRT, DocumentTooCostly, TOO_MUCH_MEMORY),
         (signal.SIGXCPU, DocumentTimeout, "parsing the document took longer than 60 s"),
     ],
 )
@@ -229,17 +222,11 @@ def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> N
     long_page = pdfs.laid_out([[("body", "A sentence of some length.")] * 40])
     three = pdfs.laid_out([[("body", f"Page {n}")] for n in range(3)])
     with WorkerPool(1, ParseLimits(characters=500, pages=2, blocks=3), cache_dir) as pool:
-        results = by_key(
-            pool.map(
-                [
-                    task("text", b"x" * 501),
-                    task("fits", b"# " + b"x" * 498),
-                    task("pdf", long_page),
-                    task("pages", three),
-                    task("rows", b"1,2\n" * 4, "text/csv"),
-                ]
-            )
-        )
+        tasks = [
+            task("text", b"x" * 501), task("fits", b"# " + b"x" * 498), task("pdf", long_page),
+            task("pages", three), task("rows", b"1,2\n" * 4, "text/csv"),
+        ]  # fmt: skip
+        results = by_key(pool.map(tasks))
     assert isinstance(results["fits"], ParsedText)
     assert {key: str(value) for key, value in results.items() if key != "fits"} == {
         "text": "the document's text is longer than the limit of 500 characters",

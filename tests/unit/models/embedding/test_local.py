@@ -103,12 +103,6 @@ def test_a_long_text_is_the_weighted_mean_of_its_windows(minilm):
     assert minilm.count_tokens([text, parts[0], parts[2]]) == [254 * 2 + 60 + 6, 256, 62]
 
 
-def test_the_end_of_a_long_text_counts(minilm):
-    start = long_text(254)
-    one, other = embed(minilm, [f"{start} {TEXTS[2] * 20}", f"{start} {TEXTS[4] * 20}"])
-    assert one @ other < 0.9
-
-
 def test_a_text_that_just_fits_is_not_windowed(minilm):
     # Each window has two special tokens of its own.
     assert minilm.count_tokens([long_text(254), long_text(255)]) == [254 + 2, 255 + 2 * 2]
@@ -116,8 +110,9 @@ def test_a_text_that_just_fits_is_not_windowed(minilm):
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\u200b", "\x00\x01", "\ud800", "\u3000"])
 def test_what_holds_nothing_to_read_is_rejected(minilm, text):
-    with pytest.raises(InputRejected, match="text 2 of 3"):
-        embed(minilm, ["fine", text, "also fine"])
+    with pytest.raises(InputRejected, match="text 2 of 3") as caught:
+        embed(minilm, ["secret words", text, "more of them"])
+    assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
 @pytest.mark.slow
@@ -136,12 +131,6 @@ def test_a_lone_surrogate_changes_nothing_around_it(minilm):
     assert broken @ whole > 0.8
     pair, emoji = embed(minilm, ["a \ud83d\ude00 b", "a 😀 b"])
     np.testing.assert_array_equal(pair, emoji)
-
-
-def test_no_text_appears_in_an_error(minilm):
-    with pytest.raises(InputRejected) as caught:
-        embed(minilm, ["secret words", ""])
-    assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
 @pytest.mark.slow
@@ -338,12 +327,8 @@ def test_texts_are_read_in_lower_case_where_the_folder_says_so(tmp_path: Path) -
 
 @pytest.mark.parametrize("activation", ["Tanh", "Identity"])
 def test_a_dense_module_projects_the_pooled_vector(tmp_path: Path, activation: str) -> None:
-    folder = sentence_encoder(
-        tmp_path / "m",
-        "bert",
-        pooling=CLS,
-        modules=("Transformer", "Pooling", "Dense", "Normalize"),
-    )
+    modules = ("Transformer", "Pooling", "Dense", "Normalize")
+    folder = sentence_encoder(tmp_path / "m", "bert", pooling=CLS, modules=modules)
     random = np.random.RandomState(3)
     matrix, bias = random.normal(size=(3, WIDTH)), random.normal(size=3)
     write_dense(folder / "2_Dense", matrix, bias, activation)

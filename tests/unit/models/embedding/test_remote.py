@@ -175,12 +175,6 @@ def test_a_permanent_failure_after_transient_ones_counts_all_attempts():
     assert caught.value.requests == 3
 
 
-def test_without_a_key_no_request_is_counted():
-    with pytest.raises(NoProviderKey) as caught:
-        ask(embedder(Service(failing(1, lambda: NoProviderKey("there is none")))))
-    assert caught.value.requests == 0
-
-
 def test_something_unforeseen_is_not_tried_again():
     service = Service(failing(99, lambda: RuntimeError("surprise")))
     with pytest.raises(RuntimeError, match="surprise"):
@@ -216,10 +210,15 @@ def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
     assert (caught.value.tokens, caught.value.requests) == (charged, 1)
 
 
-def test_an_unreadable_response_is_charged_by_the_tokens_of_its_texts():
-    with pytest.raises(MalformedResponse) as caught:
-        ask(embedder(Service(failing(1, lambda: MalformedResponse("malformed")))))
-    assert caught.value.tokens == 2
+@pytest.mark.parametrize(
+    ("error", "requests", "tokens"), [(NoProviderKey, 0, 0), (MalformedResponse, 1, 2)]
+)
+def test_only_a_request_that_was_sent_is_charged(
+    error: type[ProviderError], requests: int, tokens: int
+):
+    with pytest.raises(error) as caught:
+        ask(embedder(Service(failing(1, lambda: error("failed")))))
+    assert (caught.value.requests, caught.value.tokens) == (requests, tokens)
 
 
 def test_an_empty_text_is_refused_without_a_request():

@@ -264,9 +264,6 @@ def test_neither_key_nor_prompt_appears_anywhere(
     assert TEXT not in "".join(told)
 
 
-both = pytest.mark.parametrize("provider", ["openai", "openai-compatible", "gemini"])
-
-
 def chat_of(llmock: LLMock, provider: str, model: str) -> RemoteChat:
     name = "gemini" if provider == "gemini" else "openai"
     server = Server(f"{provider}/{model}", llmock.base_url(name), key_optional=False)
@@ -274,33 +271,27 @@ def chat_of(llmock: LLMock, provider: str, model: str) -> RemoteChat:
 
     offered = get_provider(provider).chat
     assert offered is not None
-    connect = partial(offered.endpoint, server, key, allowed, model)
+    connect = partial(offered.endpoint, server, lambda: SecretStr("sk-test"), allowed, model)
     return RemoteChat(connect, server.id, first_pause=0.05)
 
 
-def key() -> SecretStr:
-    return SecretStr("sk-test")
-
-
-def ask_chat(llmock: LLMock, provider: str, *, seconds: float = 20.0, **options: Any) -> Completion:
+def ask_mock(llmock: LLMock, provider: str, seconds: float = 20.0) -> Completion:
     model = "gemini-2.5-flash" if provider == "gemini" else "gpt-4.1-mini"
-    chat = chat_of(llmock, provider, options.pop("model", model))
+    chat = chat_of(llmock, provider, model)
 
     async def once() -> Completion:
         try:
-            return await chat.complete(
-                "Answer.", "What is it?", max_tokens=options.pop("max_tokens", 100), seconds=seconds
-            )
+            return await chat.complete("Answer.", "What is it?", max_tokens=100, seconds=seconds)
         finally:
             await chat.close()
 
     return asyncio.run(once())
 
 
-@both
+@pytest.mark.parametrize("provider", ["openai", "openai-compatible", "gemini"])
 def test_an_answer_has_the_tokens_charged(llmock: LLMock, provider: str) -> None:
     llmock.reply("It is a valve [1].")
-    completion = ask_chat(llmock, provider)
+    completion = ask_mock(llmock, provider)
     assert completion.text == "It is a valve [1]."
     assert completion.input_tokens > 0
     assert completion.output_tokens > 0
@@ -317,7 +308,7 @@ def test_an_answer_has_the_tokens_charged(llmock: LLMock, provider: str) -> None
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
 def test_transient_failures_are_waited_for(llmock: LLMock, provider: str) -> None:
     llmock.rate_limit(times=1, retry_after=0.1).fail(503, times=1).reply("Yes.")
-    completion = ask_chat(llmock, provider)
+    completion = ask_mock(llmock, provider)
     assert (completion.text, completion.requests) == ("Yes.", 3)
     llmock.assert_resilient(strict=True)
 
@@ -337,7 +328,7 @@ def test_each_lasting_failure_has_its_error(
 ) -> None:
     llmock.fail(status, times=None)
     with pytest.raises(kind) as caught:
-        ask_chat(llmock, "openai")
+        ask_mock(llmock, "openai")
     assert type(caught.value) is kind
     assert getattr(caught.value, "fault", None) == fault
     assert caught.value.requests == len(llmock.requests) == requests
@@ -349,7 +340,7 @@ def test_no_answer_takes_longer_than_it_may(llmock: LLMock) -> None:
     llmock.delay(20.0)
     started = time.monotonic()
     with pytest.raises(ChatTimeout, match=r"within 0\.4 seconds") as caught:
-        ask_chat(llmock, "openai", seconds=0.4)
+        ask_mock(llmock, "openai", seconds=0.4)
     assert time.monotonic() - started < 15
     assert caught.value.requests == 1
 
@@ -357,6 +348,6 @@ def test_no_answer_takes_longer_than_it_may(llmock: LLMock) -> None:
 def test_a_pause_that_is_longer_than_the_answer_may_take_is_passed_on(llmock: LLMock) -> None:
     llmock.rate_limit(times=None, retry_after=30.0)
     with pytest.raises(ChatUnavailable) as caught:
-        ask_chat(llmock, "openai", seconds=5.0)
+        ask_mock(llmock, "openai", seconds=5.0)
     assert caught.value.retry_after == 30.0
     assert len(llmock.requests) == 1

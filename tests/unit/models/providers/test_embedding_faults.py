@@ -354,25 +354,6 @@ def test_an_outage_costs_two_requests_with_texts_and_a_retry_none(drive: Drive):
     assert [len(texts) for texts in drive.server.requests] == [BATCH, BATCH, 1, 1]
 
 
-def test_a_server_that_rejects_everything_is_found_out_by_one_probe(drive: Drive):
-    drive.server.rejects = lambda text: True
-    outcome = drive.run(10 * BATCH, concurrency=1)
-    assert isinstance(outcome.outage, ProviderRefused)
-    assert "rejects every text" in outcome.outage.message
-    assert dict(outcome.rejected) == {}
-    assert len(drive.server.requests) == 2
-
-
-@pytest.mark.parametrize(
-    "fault", [Status(401), Status(429, retry_after="99"), Status(400)], ids=str
-)
-def test_no_error_quotes_the_key_a_text_or_the_response(drive: Drive, fault: Fault):
-    drive.server.always = fault
-    outcome = drive.run()
-    assert outcome.outage is not None
-    assert_silent(outcome.outage)
-
-
 def assert_silent(error: BaseException) -> None:
     import traceback
 
@@ -456,14 +437,6 @@ def test_an_outage_is_reported_after_a_limited_number_of_attempts(llmock: LLMock
     assert isinstance(outcome.outage, ProviderUnavailable)
     assert outcome.requests <= PATIENT.tries
     llmock.assert_resilient()
-
-
-def test_permanent_failures_are_not_retried(llmock: LLMock):
-    llmock.fail(401, times=None)
-    outcome = embed_passages(llmock, 10)
-    assert isinstance(outcome.outage, ProviderRefused)
-    assert len(llmock.requests) == outcome.requests == 1
-    llmock.assert_resilient(strict=True)
 
 
 def test_a_request_that_is_too_long_is_halved(llmock: LLMock):

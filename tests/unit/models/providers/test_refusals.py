@@ -61,6 +61,8 @@ def amazon(name: str) -> dict[str, str]:
 
 
 RETRY = detail("RetryInfo", retryDelay="37s")
+INVALID_KEY = detail("ErrorInfo", reason="API_KEY_INVALID")
+PER_MINUTE, PER_DAY = (quota(f"EmbedRequestsPer{unit}PerProject") for unit in ("Minute", "Day"))
 AWAY = {"Location": "http://127.0.0.1:1/"}
 SAID = {"message": QUOTED}
 REJECTED = (InputRejected, "rejects a text", None)
@@ -109,30 +111,13 @@ REFUSALS: list[tuple[str, int, Any, dict[str, str], tuple[type[Exception], str, 
     ("cohere", 500, SAID, {}, unavailable(500)),
     ("cohere", 302, SAID, AWAY, REDIRECTED),
     ("gemini", 400, gemini("INVALID_ARGUMENT"), {}, REJECTED),
-    (
-        "gemini",
-        400,
-        gemini("INVALID_ARGUMENT", detail("ErrorInfo", reason="API_KEY_INVALID")),
-        {},
-        KEY_REFUSED,
-    ),
+    ("gemini", 400, gemini("INVALID_ARGUMENT", INVALID_KEY), {}, KEY_REFUSED),
     ("gemini", 403, gemini("PERMISSION_DENIED"), {}, KEY_REFUSED),
     ("gemini", 404, gemini("NOT_FOUND"), {}, NO_MODEL),
     ("gemini", 429, gemini("RESOURCE_EXHAUSTED", RETRY), {}, limited(37.0)),
-    (
-        "gemini",
-        429,
-        gemini("RESOURCE_EXHAUSTED", quota("EmbedRequestsPerMinutePerProject"), RETRY),
-        {"Retry-After": "1"},
-        limited(37.0),
-    ),
-    (
-        "gemini",
-        429,
-        gemini("RESOURCE_EXHAUSTED", quota("EmbedRequestsPerDayPerProject"), RETRY),
-        {},
-        EXHAUSTED,
-    ),
+    ("gemini", 429, gemini("RESOURCE_EXHAUSTED", PER_MINUTE, RETRY), {"Retry-After": "1"},
+     limited(37.0)),
+    ("gemini", 429, gemini("RESOURCE_EXHAUSTED", PER_DAY, RETRY), {}, EXHAUSTED),
     ("gemini", 429, "slow", {"Retry-After": "2"}, limited(2.0)),
     ("gemini", 500, gemini("INTERNAL"), {}, unavailable(500)),
     ("gemini", 503, [gemini("UNAVAILABLE", RETRY)], {}, unavailable(503, 37.0)),
@@ -169,7 +154,7 @@ REFUSALS: list[tuple[str, int, Any, dict[str, str], tuple[type[Exception], str, 
     ("voyage", 500, {"detail": QUOTED}, {}, unavailable(500)),
     ("voyage", 503, {"detail": QUOTED}, {}, unavailable(503)),
     ("voyage", 302, {"detail": QUOTED}, AWAY, REDIRECTED),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
