@@ -83,16 +83,9 @@ def test_ids_differ_where_vectors_do():
 
 def test_ids_are_equal_where_vectors_are():
     plain = config("openai-compatible", "e5", dimensions=384, base_url=SERVER)
-    same = config(
-        "openai-compatible",
-        "e5",
-        dimensions=384,
-        base_url="https://MODELS.example.org/v1/",
-        api_key="$KEY",
-        concurrency=2,
-        requests_per_minute=10,
-        batch_size=7,
-    )
+    speed = {"concurrency": 2, "requests_per_minute": 10, "batch_size": 7}
+    url = "https://MODELS.example.org/v1/"
+    same = config("openai-compatible", "e5", dimensions=384, base_url=url, api_key="$KEY", **speed)
     assert get_embedder_id(same) == get_embedder_id(plain)
 
 
@@ -149,6 +142,11 @@ def test_a_prefix_is_counted():
         ({"provider": "local", "api_key": "$KEY"}, "does not support api_key"),
         ({"provider": "auto", "model": "m"}, "does not support model"),
         ({"provider": "openai", "base_url": "ftp://models.example.org"}, "must begin with https"),
+        ({"provider": "openai", "connection": {"deployment": "x"}}, "connection"),
+        (
+            {"provider": "vllm", "base_url": SERVER, "model": "BAAI/bge-m3", "dimensions": 512},
+            "1024 dimensions, not 512",
+        ),
     ],
 )
 def test_an_invalid_embedder_is_refused_in_one_line(options, message):

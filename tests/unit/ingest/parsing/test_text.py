@@ -112,7 +112,8 @@ def test_every_suffix_has_a_parser() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "encoding"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")]
+    ("mark", "encoding"),
+    [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"", "utf-16")],
 )
 def test_utf_16_is_read_where_its_mark_is(mark: bytes, encoding: str) -> None:
     assert parse(mark + "Größe\n\nzwei".encode(encoding), media_types.PLAIN).text == "Größe\n\nzwei"

@@ -87,11 +87,8 @@ def test_a_reranker_scores_passages_in_their_order(
     assert ask_reranker("cohere", ["first", "second"]) == [0.1, 0.98]
     request = httpserver.log[0][0]
     assert request.headers["Authorization"] == f"Bearer {KEY}"
-    assert request.get_json() == {
-        "model": "rerank-v3.5",
-        "query": "What is it?",
-        "documents": ["first", "second"],
-    }
+    sent = {"model": "rerank-v3.5", "query": "What is it?", "documents": ["first", "second"]}
+    assert request.get_json() == sent
 
 
 @pytest.mark.parametrize(

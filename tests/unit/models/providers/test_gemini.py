@@ -54,10 +54,8 @@ def test_the_second_model_gets_the_task_as_a_prefix_and_returns_a_vector_each(
     assert np.asarray(reply.vectors).shape == (2, 3072)
     assert reply.tokens == 11
     requests = httpserver.log[0][0].get_json()["requests"]
-    assert [request["content"]["parts"][0]["text"] for request in requests] == [
-        f"{prefix}one",
-        f"{prefix}two",
-    ]
+    texts = [request["content"]["parts"][0]["text"] for request in requests]
+    assert texts == [f"{prefix}one", f"{prefix}two"]
     assert all("taskType" not in request for request in requests)
 
 

@@ -57,11 +57,8 @@ def test_prefixes_are_those_of_the_model_and_vectors_do_not_depend_on_company(
 
 
 def test_the_id_is_known_without_loading_and_differs_from_other_models(embedder: Embedder) -> None:
-    assert (
-        embedder.embedder_id
-        == get_embedder_id(CONFIG)
-        == "local/multilingual-e5-small@384+a88b5b382068"
-    )
+    pinned = "local/multilingual-e5-small@384+a88b5b382068"
+    assert embedder.embedder_id == get_embedder_id(CONFIG) == pinned
     assert embedder.embedder_id != get_embedder_id(EmbedderConfig())
     assert get_embedder_id(EmbedderConfig(model=E5_MODEL, threads=3)) == embedder.embedder_id
 

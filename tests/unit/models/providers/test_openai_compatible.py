@@ -65,32 +65,13 @@ def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
     assert find_price(config) is None
 
 
-def test_other_dimensions_than_the_models_are_refused() -> None:
-    with pytest.raises(ValidationError, match="1024 dimensions, not 512"):
-        EmbedderConfig.model_validate(
-            {
-                "provider": "vllm",
-                "base_url": "https://models.example/v1",
-                "model": "BAAI/bge-m3",
-                "dimensions": 512,
-            }
-        )
-
-
 @pytest.mark.parametrize("provider", ["ollama", "vllm"])
 def test_a_chat_model_answers_without_a_key(
     httpserver: HTTPServer, ask_chat: AskChat, provider: str
 ) -> None:
     message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}
     httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_json(
-        {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
-        }
+        {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     )
     assert ask_chat(provider, key=None).text == "Yes."
     request = httpserver.log[0][0]

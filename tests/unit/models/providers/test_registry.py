@@ -297,20 +297,13 @@ print(*(name for name in set(sys.modules) - before if name.split(".")[0] == pack
 
 
 @pytest.mark.parametrize(
-    "config",
-    [
-        {"provider": "cohere"},
-        {"provider": "voyage"},
-        {"provider": "openai"},
-        {"provider": "bedrock", "connection": {"region": "eu-central-1"}},
-    ],
-    ids=lambda config: config["provider"],
+    ("provider", "connection"),
+    [("cohere", None), ("voyage", None), ("openai", None), ("bedrock", {"region": "eu-central-1"})],
 )
-def test_a_loaded_sdk_is_opened_without_further_imports(config: dict[str, object]) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", _OPEN, json.dumps(config)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_loaded_sdk_is_opened_without_further_imports(
+    provider: str, connection: dict[str, str] | None
+) -> None:
+    config = json.dumps({"provider": provider, "connection": connection})
+    command = [sys.executable, "-c", _OPEN, config]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.stdout.strip(), ran.returncode) == ("", 0), ran.stderr

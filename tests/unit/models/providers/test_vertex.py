@@ -83,10 +83,8 @@ def test_a_request_has_a_token_of_the_service_account_and_the_task(
     assert assertion["scope"] == "https://www.googleapis.com/auth/cloud-platform"
     assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
     assert task in sent.get_data(as_text=True)
-    assert [each["embedContentConfig"]["autoTruncate"] for each in sent.get_json()["requests"]] == [
-        False,
-        False,
-    ]
+    requests = sent.get_json()["requests"]
+    assert [each["embedContentConfig"]["autoTruncate"] for each in requests] == [False] * 2
     assert "768" in sent.get_data(as_text=True)
 
 
@@ -99,13 +97,8 @@ def test_an_older_model_is_asked_by_predict(
     httpserver.expect_request(
         f"{MODELS}/text-embedding-005:predict", method="POST"
     ).respond_with_json({"predictions": rows})
-    reply = ask(
-        "vertex",
-        model="text-embedding-005",
-        dimensions=256,
-        connection=PLACE,
-        credentials=credentials,
-    )
+    options = {"connection": PLACE, "credentials": credentials}
+    reply = ask("vertex", model="text-embedding-005", dimensions=256, **options)
     assert np.asarray(reply.vectors).tolist() == [[0.5] * 256] * 2
     assert reply.tokens == 6
     body = httpserver.log[1][0].get_json()
@@ -236,7 +229,6 @@ def test_prices_and_settings_follow_from_the_provider() -> None:
     config = EmbedderConfig.model_validate({"provider": "vertex", "connection": PLACE})
     assert (price := find_price(config)) is not None
     assert price.per_million == 0.15
+    elsewhere = {**PLACE, "location": "evil.example/"}
     with pytest.raises(ValidationError, match=r"connection\.location"):
-        EmbedderConfig.model_validate(
-            {"provider": "vertex", "connection": {**PLACE, "location": "evil.example/"}}
-        )
+        EmbedderConfig.model_validate({"provider": "vertex", "connection": elsewhere})

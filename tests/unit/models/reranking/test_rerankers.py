@@ -102,15 +102,9 @@ def test_a_request_holds_what_every_server_takes_and_no_more(httpserver: HTTPSer
 
 @pytest.mark.parametrize(
     ("status", "fault"),
-    [
-        (401, "refused"),
-        (404, "refused"),
-        (422, "refused"),
-        (302, "refused"),
-        (429, "unavailable"),
-        (500, "unavailable"),
-    ],
-)
+    [(401, "refused"), (404, "refused"), (422, "refused"), (302, "refused"),
+     (429, "unavailable"), (500, "unavailable")],
+)  # fmt: skip
 def test_a_refusal_is_named_and_not_quoted(httpserver: HTTPServer, status: int, fault: str) -> None:
     elsewhere = {"Location": httpserver.url_for("/elsewhere")}
     httpserver.expect_request("/v2/rerank").respond_with_data(SAID, status, elsewhere)

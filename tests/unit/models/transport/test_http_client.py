@@ -284,15 +284,9 @@ def test_clients_in_two_loops_do_not_disturb_each_other(httpserver):
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "1.1.1.1",
-        "93.184.216.34",
-        "2606:4700::1111",
-        "::ffff:1.1.1.1",
-        "64:ff9b::101:101",
-        "2002:101:101::1",
-    ],
-)
+    ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101",
+     "2002:101:101::1"],
+)  # fmt: skip
 def test_public_addresses(address):
     assert is_public(ip_address(address))
 

@@ -225,10 +225,8 @@ def test_only_keys_have_statistics(acme: TenantLake, parsed_row: ParsedMaker) ->
     assert table is not None
     assert table.metadata().configuration["delta.dataSkippingStatsColumns"] == "key"
     statistics = pl.DataFrame(table.get_add_actions(flatten=True)).columns
-    assert {name for name in statistics if name.startswith(("min.", "max."))} == {
-        "min.key",
-        "max.key",
-    }
+    bounds = {name for name in statistics if name.startswith(("min.", "max."))}
+    assert bounds == {"min.key", "max.key"}
 
 
 def test_a_lost_lock_stops_compaction_without_losing_rows(lake: Lake, acme: TenantLake) -> None:
@@ -273,12 +271,8 @@ def test_large_files_are_not_rewritten_until_they_overlap() -> None:
 def test_overlap_depth() -> None:
     assert compute_overlap_depth([]) == 0
     assert compute_overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
-    assert (
-        compute_overlap_depth(
-            [file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]
-        )
-        == 2
-    )
+    two_deep = [file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]
+    assert compute_overlap_depth(two_deep) == 2
 
 
 def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(

@@ -265,9 +265,7 @@ def append(lake: TenantLake, *numbers: int) -> None:
 
 def held(lake: TenantLake, *numbers: int) -> list[int]:
     found = lake.vectors(E, texts(*numbers)).by_hash()
-    return [
-        n for n in numbers if (row := found.get(sha256_hex(str(n)))) is not None and row[0] == n
-    ]
+    return [n for n in numbers if found.get(sha256_hex(str(n)), [None])[0] == n]
 
 
 @pytest.fixture

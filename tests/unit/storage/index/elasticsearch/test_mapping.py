@@ -51,17 +51,10 @@ DOCUMENT = EntryDocument(
 
 def chunk(**changes: Any) -> Chunk:
     values: dict[str, Any] = {
-        "ordinal": 0,
-        "text": "Turn the wheel.",
-        "start": 3,
-        "end": 18,
-        "byte_start": 4,
-        "line_start": 1,
-        "line_end": 2,
-        "heading_path": ("Guide", "Wheels"),
-        "token_count": 4,
+        "ordinal": 0, "text": "Turn the wheel.", "start": 3, "end": 18, "byte_start": 4,
+        "line_start": 1, "line_end": 2, "heading_path": ("Guide", "Wheels"), "token_count": 4,
         "text_sha256": "a" * 64,
-    }
+    }  # fmt: skip
     return parse_chunk({**values, **changes})
 
 
@@ -138,41 +131,22 @@ def test_digests_with_different_keys_differ() -> None:
 
 
 def test_an_entry_id_depends_on_everything_that_distinguishes_entries() -> None:
-    ids = {
-        entry_id(OWNER, "d", "k", 0),
-        entry_id(OWNER, "d", "k", 1),
-        entry_id(OWNER, "d", "other", 0),
-        entry_id(OWNER, "other", "k", 0),
-        *(
-            entry_id(replace(OWNER, **other), "d", "k", 0)
-            for other in ({"tenant": "b"}, {"incarnation": 8}, {"generation": 3})
-        ),
-    }
+    owners = [OWNER, Owner("b", 7, 2), Owner("acme", 8, 2), Owner("acme", 7, 3)]
+    ids = {entry_id(owner, "d", "k", 0) for owner in owners}
+    ids |= {entry_id(OWNER, *other) for other in (("d", "k", 1), ("d", "z", 0), ("z", "k", 0))}
     assert len(ids) == 7
 
 
 def test_an_index_key_depends_on_everything_in_an_entry() -> None:
     same: dict[str, Any] = {
-        "title": "t",
-        "uri": "u",
-        "media_type": "m",
-        "language": None,
-        "modified_at": MADE,
-        "access_scope": "s",
-        "tags": (),
-        "metadata": {},
-    }
+        "title": "t", "uri": "u", "media_type": "m", "language": None, "modified_at": MADE,
+        "access_scope": "s", "tags": (), "metadata": {},
+    }  # fmt: skip
     changes: list[dict[str, Any]] = [
-        {},
-        {"title": None},
-        {"uri": "v"},
-        {"media_type": "n"},
-        {"language": "en"},
-        {"modified_at": MADE + timedelta(milliseconds=1)},
-        {"access_scope": "p"},
-        {"tags": ("x",)},
+        {}, {"title": None}, {"uri": "v"}, {"media_type": "n"}, {"language": "en"},
+        {"modified_at": MADE + timedelta(milliseconds=1)}, {"access_scope": "p"}, {"tags": ("x",)},
         {"metadata": {"a": 1}},
-    ]
+    ]  # fmt: skip
     keys = {indexed_key("digest", "embedder", **{**same, **change}) for change in changes}
     keys |= {indexed_key("other", "embedder", **same), indexed_key("digest", "other", **same)}
     assert len(keys) == len(changes) + 2
