@@ -95,15 +95,9 @@ def test_ci_runs_every_test_the_cores_without_systems() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("failed", "status"),
-    [
-        (["a"], 0),
-        (["x"], 1),
-        (["a", "x"], 1),
-        ([], 1),
-        (["a", "b", "c"], 0),
-        (["a", "b", "c", "d"], 1),
-    ],
-)
+    [(["a"], 0), (["x"], 1), (["a", "x"], 1), ([], 1), (["a", "b", "c"], 0),
+     (["a", "b", "c", "d"], 1)],
+)  # fmt: skip
 def test_a_run_passes_only_if_few_tests_failed_and_all_of_them_pass_alone(
     tmp_path: Path, failed: list[str], status: int
 ) -> None:

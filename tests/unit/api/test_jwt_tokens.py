@@ -276,16 +276,12 @@ def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
         ({"JWKS": "keys.json"}, "without RAG_ASSETS_JWT_ISSUER"),
         ({"PUBLIC_KEY": "k.pem", "ISSUER": ISSUER}, "without RAG_ASSETS_JWT_ISSUER"),
         ({"SECRET": SECRET, "LEEWAY": "86400"}, "RAG_ASSETS_JWT_LEEWAY"),
-        (
-            {"JWKS": "http://x/keys", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
-            "neither a file nor an https URL",
-        ),
-        (
-            {"PUBLIC_KEY": "/none", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
-            "not a readable public key",
-        ),
+        ({"JWKS": "http://x/keys", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
+         "neither a file nor an https URL"),
+        ({"PUBLIC_KEY": "/none", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
+         "not a readable public key"),
     ],
-)
+)  # fmt: skip
 def test_settings_that_are_not_safe_are_refused(environment: dict[str, str], said: str) -> None:
     given = {f"RAG_ASSETS_JWT_{name}": value for name, value in environment.items()}
     with pytest.raises(ConfigurationError) as caught:

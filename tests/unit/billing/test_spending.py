@@ -128,9 +128,8 @@ def test_of_several_caps_the_one_that_lasts_longest_is_reported() -> None:
 
 
 def test_a_cap_below_a_single_request_has_its_own_remedy() -> None:
-    assert "a single request costs more" in (
-        reached(spending(CapsConfig(per_run=0.001)), 5).hint or ""
-    )
+    error = reached(spending(CapsConfig(per_run=0.001)), 5)
+    assert "a single request costs more" in (error.hint or "")
 
 
 def test_under_a_cap_of_zero_only_free_requests_are_sent() -> None:

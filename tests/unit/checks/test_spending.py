@@ -32,9 +32,8 @@ def test_a_cap_that_keeps_documents_waiting_is_a_warning_with_the_remedy() -> No
 def test_four_fifths_of_a_cap_are_noted() -> None:
     verdict = build_verdict(SpendingTotals(), caps(per_day=1), set(), 0)
     assert verdict.passed
-    assert (
-        verdict.description == "85% of the spending cap of $1.00 a day is used: $0.85 spent today"
-    )
+    said = "85% of the spending cap of $1.00 a day is used: $0.85 spent today"
+    assert verdict.description == said
 
 
 def test_the_amount_spent_of_every_cap_is_reported() -> None:

@@ -16,7 +16,6 @@ from rag_assets.checks.staleness import (
 )
 from rag_assets.ingest.sources.model import (
     ListedDocument,
-    ListingFacts,
     build_uri,
     compute_document_id,
 )
@@ -41,30 +40,13 @@ def listed(name: str, changed: datetime = NOW - 9 * HOUR, size: int = 5) -> List
 
 def row(document: ListedDocument, status: Status = "READY", key: str = "k1") -> Document:
     return Document(
-        document_id=document.document_id,
-        source="files",
-        source_type="file",
-        path=document.path.encode(),
-        uri=document.uri,
-        title=None,
-        media_type=None,
-        facts=ListingFacts(document.size, document.mtime_ns, document.ctime_ns, document.inode),
-        listed_at_ns=0,
-        content_sha256="c",
-        modified_at=NOW - 9 * HOUR,
-        access_scope="public",
-        tags=(),
-        metadata={},
-        document_key=key,
-        status=status,
-        error_message=None,
-        attempts=0,
-        retry_at=None,
-        chunk_count=1,
-        dropped_count=0,
-        changed_at=NOW - 2 * HOUR,
-        updated_at=NOW,
-    )
+        document_id=document.document_id, source="files", source_type="file",
+        path=document.path.encode(), uri=document.uri, title=None, media_type=None,
+        facts=document.facts, listed_at_ns=0, content_sha256="c", modified_at=NOW - 9 * HOUR,
+        access_scope="public", tags=(), metadata={}, document_key=key, status=status,
+        error_message=None, attempts=0, retry_at=None, chunk_count=1, dropped_count=0,
+        changed_at=NOW - 2 * HOUR, updated_at=NOW,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -157,10 +139,8 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
     assert [b.reason for b in at_source([document], [deleted])] == ["added"]
     assert at_source([document], [deleted], pruned={document.document_id}) == []
     assert at_source([document], [], pruned={document.document_id}) == []
-    newer = listed("a.md", NOW, size=9)
-    assert [b.reason for b in at_source([newer], [deleted], pruned={document.document_id})] == [
-        "added"
-    ]
+    newer = at_source([listed("a.md", NOW, size=9)], [deleted], pruned={document.document_id})
+    assert [b.reason for b in newer] == ["added"]
     assert at_source([], [deleted]) == []
 
 
@@ -172,16 +152,10 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
         ([LaggingItem("a", "changed", NOW - HOUR - timedelta(seconds=1))], False, "ERROR"),
         ([LaggingItem("a", "removed", NOW - 2 * HOUR, certain=False)], False, "WARN"),
         ([LaggingItem("a", "held", NOW, certain=False)], False, "WARN"),
-        (
-            [
-                LaggingItem("a", "removed", NOW - 9 * HOUR, certain=False),
-                LaggingItem("b", "waits", NOW),
-            ],
-            False,
-            "WARN",
-        ),
+        ([LaggingItem("a", "removed", NOW - 9 * HOUR, certain=False),
+          LaggingItem("b", "waits", NOW)], False, "WARN"),
     ],
-)
+)  # fmt: skip
 def test_only_what_is_certainly_late_is_an_error(
     behind: list[LaggingItem], passed: bool, severity: str
 ) -> None:

@@ -84,9 +84,8 @@ def test_a_failure_is_told_with_the_command_that_mends_it() -> None:
     assert told.description == told.for_tenant("acme").description == expected
     shown = to_check_result(told, KEY).metadata["remedy"]
     assert shown == dg.MetadataValue.text("`rag-assets sync acme --repair` restores it")
-    passed = Verdict(passed=True, description="all is well", compared=(), mend=mend).for_tenant(
-        "acme"
-    )
+    well = Verdict(passed=True, description="all is well", compared=(), mend=mend)
+    passed = well.for_tenant("acme")
     assert passed.description == "all is well"
     assert "remedy" not in to_check_result(passed, KEY).metadata
 
@@ -210,15 +209,12 @@ SERVING = ServingShape(dimensions=3, embedder_dimensions=3, current=True)
         (replace(SHAPE, mapped=4), SERVING, "mapped to 4"),
         (replace(SHAPE, mapped=None), SERVING, "no such index"),
         (replace(SHAPE, without_vector=("e1",)), SERVING, "entry e1 has no vector"),
-        (
-            SHAPE,
-            replace(SERVING, embedder_dimensions=4),
-            "its embedder makes vectors of 4 dimensions",
-        ),
+        (SHAPE, replace(SERVING, embedder_dimensions=4),
+         "its embedder makes vectors of 4 dimensions"),
         # Another embedder is configured: the next generation will have its dimensions.
         (SHAPE, replace(SERVING, embedder_dimensions=4, current=False), None),
     ],
-)
+)  # fmt: skip
 def test_mapping_catalog_and_embedder_must_agree(
     shape: IndexShape, serving: ServingShape | None, fault: str | None
 ) -> None:
@@ -268,17 +264,10 @@ OWNER = Owner("acme", 4, 1)
 
 def entry(**changes: object) -> ScannedEntry:
     fields = ScannedEntry(
-        id=entry_id(OWNER, "doc", "key", 0),
-        tenant="acme",
-        incarnation=4,
-        generation=1,
-        document_id="doc",
-        index_key="key",
-        ordinal=0,
-        access_scope="public",
-        correctly_routed=True,
+        id=entry_id(OWNER, "doc", "key", 0), tenant="acme", incarnation=4, generation=1,
+        document_id="doc", index_key="key", ordinal=0, access_scope="public", correctly_routed=True,
         intact=True,
-    )
+    )  # fmt: skip
     return replace(fields, **changes)  # type: ignore[arg-type]
 
 

@@ -25,43 +25,22 @@ QUESTION = Question(
     include_run_summaries=True,
 )
 FILE: dict[str, Any] = {
-    "page_uuid": "p",
-    "name": "n",
-    "metadata": {},
-    "url": "https://a",
-    "updated_at": None,
+    "page_uuid": "p", "name": "n", "metadata": {}, "url": "https://a", "updated_at": None,
     "version": None,
-}
+}  # fmt: skip
 WHOLE: list[Call[Any]] = [
     operations.query(QUESTION, tenant="acme"),
     operations.answer(QUESTION, max_tokens=16, tenant="acme"),
     operations.documents(after="a", limit=1, tenant="acme"),
     operations.delete_document("d", tenant="acme"),
     operations.put_record(
-        "page",
-        "7",
-        "text",
-        media_type="text/plain",
-        title="t",
-        uri="u",
-        scope="s",
-        tags=["a"],
-        metadata={"b": 1},
-        updated_at=datetime.now(UTC),
-        version=1,
-        etag='"e"',
-        source="pushed",
+        "page", "7", "text", media_type="text/plain", title="t", uri="u", scope="s", tags=["a"],
+        metadata={"b": 1}, updated_at=datetime.now(UTC), version=1, etag='"e"', source="pushed",
         tenant="acme",
     ),
     operations.delete_record(
-        "page",
-        "7",
-        page_uuid="p",
-        updated_at=datetime.now(UTC),
-        version=1,
-        etag='"e"',
-        source="pushed",
-        tenant="acme",
+        "page", "7", page_uuid="p", updated_at=datetime.now(UTC), version=1, etag='"e"',
+        source="pushed", tenant="acme",
     ),
     operations.put_typed_record("file", "7", FILE, etag='"e"', source="pushed", tenant="acme"),
     operations.put_record_content("7", b"text", source="pushed", tenant="acme"),
@@ -78,7 +57,7 @@ WHOLE: list[Call[Any]] = [
     operations.live(),
     operations.ready(),
     operations.metrics(),
-]
+]  # fmt: skip
 """Each operation with everything that it takes."""
 
 

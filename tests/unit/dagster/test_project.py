@@ -161,16 +161,12 @@ def test_automation_chooses_sensors_and_schedules(
         ({"automation": "some"}, "unknown automation 'some'"),
         ({"systems": ["workplace"]}, "systems are not installed: workplace"),
         ({"upstream": "wiki_export"}, "upstream is the string 'wiki_export' instead of a list"),
-        (
-            {"upstream": {"eu": "wiki_export"}},
-            "upstream is the string 'wiki_export' instead of a list",
-        ),
-        (
-            {"upstream": {"a-b": ["wiki"], "a.b": ["wiki"]}},
-            "upstream: the jobs of tenants 'a-b' and 'a.b' would have the same name",
-        ),
+        ({"upstream": {"eu": "wiki_export"}},
+         "upstream is the string 'wiki_export' instead of a list"),
+        ({"upstream": {"a-b": ["wiki"], "a.b": ["wiki"]}},
+         "upstream: the jobs of tenants 'a-b' and 'a.b' would have the same name"),
     ],
-)
+)  # fmt: skip
 def test_arguments_that_are_not_usable_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         build_defs(**arguments)
@@ -192,48 +188,30 @@ def test_upstream_with_other_partitions_is_refused() -> None:
 # Of Dagster's own reading of YAML.
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")
 def test_the_component_has_the_same_attributes() -> None:
+    attributes: dict[str, Any] = {"name": "kb", "key_prefix": ["kb"], "group": "wiki"}
+    attributes |= {"upstream": {"eu": ["wiki_of_eu"]}, "automation": "sync", "systems": []}
     with create_defs_folder_sandbox() as sandbox:
         path = sandbox.scaffold_component(
             component_cls=KnowledgeBaseComponent,
             defs_path="kb",
             defs_yaml_contents={
                 "type": "rag_assets.dagster.KnowledgeBaseComponent",
-                "attributes": {
-                    "name": "kb",
-                    "key_prefix": ["kb"],
-                    "group": "wiki",
-                    "upstream": {"eu": ["wiki_of_eu"]},
-                    "automation": "sync",
-                    "installation": {"home": "/srv/kb"},
-                    "systems": [],
-                },
+                "attributes": {**attributes, "installation": {"home": "/srv/kb"}},
             },
         )
         with sandbox.load_component_and_build_defs(defs_path=path) as (component, loaded):
             assert isinstance(component, KnowledgeBaseComponent)
             found = names(loaded)
             resources = loaded.resources or {}
-    expected = build_defs(
-        name="kb",
-        key_prefix=["kb"],
-        group="wiki",
-        upstream={"eu": ["wiki_of_eu"]},
-        automation="sync",
-        installation=Installation(home="/srv/kb"),
-        systems=[],
-    )
+    expected = build_defs(**attributes, installation=Installation(home="/srv/kb"))
     assert found == names(expected)
     assert resources["kb_postgres"].installation.home == "/srv/kb"
 
 
 def test_loading_warns_of_nothing() -> None:
     code = "from rag_assets.dagster import build_defs; build_defs(upstream=['a'])"
-    done = subprocess.run(
-        [sys.executable, "-W", "error::Warning:dagster", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-W", "error::Warning:dagster", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -84,6 +84,12 @@ class Small:
         out, err = client.communicate(given, timeout=30)
         return client.returncode, out.decode(), err.decode()
 
+    def start_waiting(self, path: Path) -> subprocess.Popen[bytes]:
+        """Start a command that writes its pid into a file and waits until the file is gone."""
+        client = self.start("wait", str(path))
+        wait_for(lambda: path.exists() and path.read_text())
+        return client
+
     def answers(self) -> bool:
         try:
             connect(str(self.home / SOCKET), 1).close()
@@ -101,18 +107,11 @@ def small(tmp_path: Path) -> Iterator[Small]:
     code.mkdir()
     (code / "versioned.py").write_text("VERSION = 1\n")
     server = Small(home, code, None)  # type: ignore[arg-type]
-    command = [
-        sys.executable,
-        "-B",
-        "-m",
-        "tests.unit.forkserver.small_server",
-        str(home),
-        str(code),
-    ]
+    command = [sys.executable, "-B", "-m", "tests.unit.forkserver.small_server"]
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         server.process = subprocess.Popen(
-            [*command, str(lock.fileno())],
+            [*command, str(home), str(code), str(lock.fileno())],
             cwd=ROOT,
             env={**server.environment, "GIVEN": "the server's"},
             pass_fds=[lock.fileno()],
@@ -174,10 +173,9 @@ def test_signals_are_passed_on(
     path = tmp_path / "pid"
     before = signal.signal(number, signal.SIG_DFL)  # A shell's background job ignores some.
     try:
-        client = small.start("wait", str(path))
+        client = small.start_waiting(path)
     finally:
         signal.signal(number, before)
-    wait_for(lambda: path.exists() and path.read_text())
     client.send_signal(number)
     assert client.communicate(timeout=20)[0] == output
     assert client.returncode == code
@@ -187,10 +185,9 @@ def test_a_signal_that_the_client_ignores_is_ignored(small: Small, tmp_path: Pat
     path = tmp_path / "pid"
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        client = small.start("wait", str(path))
+        client = small.start_waiting(path)
     finally:
         signal.signal(signal.SIGTERM, before)
-    wait_for(lambda: path.exists() and path.read_text())
     os.kill(int(path.read_text()), signal.SIGTERM)
     path.unlink()
     assert client.communicate(timeout=20)[0] == b"waited\n"
@@ -198,8 +195,7 @@ def test_a_signal_that_the_client_ignores_is_ignored(small: Small, tmp_path: Pat
 
 def test_a_killed_client_takes_its_command_with_it(small: Small, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    client = small.start("wait", str(path))
-    wait_for(lambda: path.exists() and path.read_text())
+    client = small.start_waiting(path)
     client.kill()
     client.communicate(timeout=20)
     pid = int(path.read_text())
@@ -209,8 +205,7 @@ def test_a_killed_client_takes_its_command_with_it(small: Small, tmp_path: Path)
 
 def test_a_killed_server_leaves_commands_alone(small: Small, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    client = small.start("wait", str(path))
-    wait_for(lambda: path.exists() and path.read_text())
+    client = small.start_waiting(path)
     assert small.is_locked()
     small.process.kill()
     small.process.wait()

@@ -26,16 +26,12 @@ def config(provider: str, model: str | None = None, **options: object) -> Embedd
     [
         ({"provider": "openai"}, "openai/text-embedding-3-small@1536"),
         ({"provider": "openai", "dimensions": 512}, "openai/text-embedding-3-small@512"),
-        (
-            {"provider": "openai", "model": "text-embedding-3-large"},
-            "openai/text-embedding-3-large@3072",
-        ),
-        (
-            {"provider": "openai", "model": "text-embedding-9", "dimensions": 99},
-            "openai/text-embedding-9@99",
-        ),
+        ({"provider": "openai", "model": "text-embedding-3-large"},
+         "openai/text-embedding-3-large@3072"),
+        ({"provider": "openai", "model": "text-embedding-9", "dimensions": 99},
+         "openai/text-embedding-9@99"),
     ],
-)
+)  # fmt: skip
 def test_an_id_is_plain_where_nothing_is_special(options, embedder_id):
     assert get_embedder_id(EmbedderConfig(**options)) == embedder_id
 
@@ -110,26 +106,18 @@ def test_a_prefix_is_counted():
     ("options", "message"),
     [
         ({"provider": "openai", "dimensions": 1537}, "1536 dimensions at most, not 1537"),
-        (
-            {"provider": "openai", "model": "text-embedding-3-large", "dimensions": 3073},
-            "3072 dimensions at most",
-        ),
-        (
-            {"provider": "openai", "model": "text-embedding-ada-002", "dimensions": 512},
-            "vectors of 1536 dimensions, not 512",
-        ),
+        ({"provider": "openai", "model": "text-embedding-3-large", "dimensions": 3073},
+         "3072 dimensions at most"),
+        ({"provider": "openai", "model": "text-embedding-ada-002", "dimensions": 512},
+         "vectors of 1536 dimensions, not 512"),
         ({"provider": "openai", "model": "new"}, "'new' is not known: set its dimensions"),
         ({"provider": "gemini", "model": "new"}, "'new' is not known: .*gemini-embedding-001"),
         ({"provider": "gemini", "dimensions": 1000}, "768, 1536, 3072 dimensions, not 1000"),
-        (
-            {"provider": "gemini", "model": "text-embedding-004", "dimensions": 3072},
-            "768, 1536 dimensions, not 3072",
-        ),
+        ({"provider": "gemini", "model": "text-embedding-004", "dimensions": 3072},
+         "768, 1536 dimensions, not 3072"),
         ({"provider": "openai-compatible", "model": "m", "dimensions": 3}, "needs a base_url"),
-        (
-            {"provider": "openai-compatible", "base_url": SERVER, "dimensions": 3},
-            "needs a base_url and a model",
-        ),
+        ({"provider": "openai-compatible", "base_url": SERVER, "dimensions": 3},
+         "needs a base_url and a model"),
         ({"provider": "openai-compatible", "model": "m", "base_url": SERVER}, "set its dimensions"),
         ({"provider": "openai", "model": "a b"}, "should match pattern"),
         ({"provider": "openai", "model": "a/../b?c"}, "should match pattern"),
@@ -143,12 +131,10 @@ def test_a_prefix_is_counted():
         ({"provider": "auto", "model": "m"}, "does not support model"),
         ({"provider": "openai", "base_url": "ftp://models.example.org"}, "must begin with https"),
         ({"provider": "openai", "connection": {"deployment": "x"}}, "connection"),
-        (
-            {"provider": "vllm", "base_url": SERVER, "model": "BAAI/bge-m3", "dimensions": 512},
-            "1024 dimensions, not 512",
-        ),
+        ({"provider": "vllm", "base_url": SERVER, "model": "BAAI/bge-m3", "dimensions": 512},
+         "1024 dimensions, not 512"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_embedder_is_refused_in_one_line(options, message):
     with pytest.raises(ValidationError, match=message):
         EmbedderConfig(**options)
@@ -210,10 +196,8 @@ def test_a_url_is_kept_as_requests_use_it() -> None:
     [
         ({}, "set model: ms-marco-minilm-l12 .*folder.*url"),
         ({"model": "ms-marco-minilm-l6"}, "set model: ms-marco-minilm-l12"),
-        (
-            {"model": "ms-marco-minilm-l12", "api_key": "$KEY"},
-            "shipped model does not support api_key",
-        ),
+        ({"model": "ms-marco-minilm-l12", "api_key": "$KEY"},
+         "shipped model does not support api_key"),
         ({"folder": "/m", "blend": 0}, "greater than 0"),
         ({"folder": "/m", "url": "https://a.example/rerank"}, "folder and url cannot be combined"),
         ({"folder": "models/mine"}, "absolute"),
@@ -226,7 +210,7 @@ def test_a_url_is_kept_as_requests_use_it() -> None:
         ({"folder": "/m", "seconds": 0}, "greater than 0"),
         ({"folder": "/m", "seconds": float("nan")}, "finite"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_configuration_is_refused(given: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=rf"(?s){problem}"):
         RerankConfig.model_validate(given)

@@ -43,20 +43,14 @@ held_versions = st.lists(
 def perfect(held: list[HeldVersion]) -> list[ScannedEntry]:
     return [
         ScannedEntry(
-            id=entry_id(OWNER, v.document_id, v.indexed_key, ordinal),
-            tenant=OWNER.tenant,
-            incarnation=OWNER.incarnation,
-            generation=OWNER.generation,
-            document_id=v.document_id,
-            index_key=v.indexed_key,
-            ordinal=ordinal,
-            access_scope=v.access_scope or "public",
-            correctly_routed=True,
-            intact=True,
+            id=entry_id(OWNER, v.document_id, v.indexed_key, ordinal), tenant=OWNER.tenant,
+            incarnation=OWNER.incarnation, generation=OWNER.generation, document_id=v.document_id,
+            index_key=v.indexed_key, ordinal=ordinal, access_scope=v.access_scope or "public",
+            correctly_routed=True, intact=True,
         )
         for v in held
         for ordinal in range(v.chunk_count)
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -109,14 +103,10 @@ def test_exactly_the_faults_are_found(held: list[HeldVersion], data: st.DataObje
 
 def spoilt(entry: ScannedEntry, fault: str) -> ScannedEntry:
     changes: dict[str, dict[str, object]] = {
-        "tenant": {"tenant": "somebody-else"},
-        "routing": {"correctly_routed": False},
-        "id": {"id": "x" + entry.id},
-        "document": {"document_id": "nobody"},
-        "key": {"index_key": "former"},
-        "ordinal": {"ordinal": 99},
-        "use": {"incarnation": 6},
-    }
+        "tenant": {"tenant": "somebody-else"}, "routing": {"correctly_routed": False},
+        "id": {"id": "x" + entry.id}, "document": {"document_id": "nobody"},
+        "key": {"index_key": "former"}, "ordinal": {"ordinal": 99}, "use": {"incarnation": 6},
+    }  # fmt: skip
     return replace(entry, **changes[fault])  # type: ignore[arg-type]
 
 

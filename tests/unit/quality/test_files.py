@@ -84,32 +84,20 @@ def test_a_judgement_on_a_known_passage_replaces_its_grade(write: Write) -> None
         ("- question: Who?\n", 1, "the id is missing"),
         ("- id: a\n  question: ' '\n", 1, "the question is empty"),
         ("- id: a\n  kind: none\n  question: W?\n- words\n", 4, "a question must"),
-        (
-            GOOD + "- id: leave\n  question: Again?\n  kind: none\n",
-            10,
-            "already used in a.yaml, line 1",
-        ),
+        (GOOD + "- id: leave\n  question: Again?\n  kind: none\n", 10,
+         "already used in a.yaml, line 1"),
         ("- id: a\n  question: Who?\n  relevant:\n    - {quote: x}\n", 4, "the path is missing"),
-        (
-            "- id: a\n  question: Who?\n  relevant:\n    - {path: x}\n    - {path: x}\n",
-            5,
-            "already judged in line 4",
-        ),
+        ("- id: a\n  question: Who?\n  relevant:\n    - {path: x}\n    - {path: x}\n", 5,
+         "already judged in line 4"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: 2.5}]\n", 3, "whole number"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: true}]\n", 3, "whole number"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: -1}]\n", 3, "between 0 and"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, qoute: y}]\n", 3, "'qoute'"),
         ("- id: a\n  question: Who?\n", 1, "no judgement has a grade"),
-        (
-            "- id: a\n  question: Who?\n  relevant: [{path: x, quote: y, grade: 1}]\n",
-            1,
-            "no judgement has a grade",
-        ),
-        (
-            "- id: a\n  kind: none\n  question: W?\n  relevant: [{path: x}]\n",
-            1,
-            "a judged passage answers",
-        ),
+        ("- id: a\n  question: Who?\n  relevant: [{path: x, quote: y, grade: 1}]\n", 1,
+         "no judgement has a grade"),
+        ("- id: a\n  kind: none\n  question: W?\n  relevant: [{path: x}]\n", 1,
+         "a judged passage answers"),
         ("nobody:\n  - {path: x}\n", 1, "no question has this id"),
         ("a: {path: x}\n", 1, "list of judgements"),
         ("- id: a\n  question: Who?\n  relevant:\n    - {path: x\n", 5, "not valid YAML"),
@@ -118,7 +106,7 @@ def test_a_judgement_on_a_known_passage_replaces_its_grade(write: Write) -> None
         ("words\n", 1, "the file must be a list"),
         ("", 1, "the file must be a list"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_line_is_told_with_its_number_and_the_reason(
     write: Write, text: str, line: int, reason: str
 ) -> None:
@@ -178,23 +166,17 @@ def test_queries_that_the_split_does_not_judge_are_left_out(write: Write) -> Non
     ("queries", "qrels", "message"),
     [
         (QUERIES + "words\n", QRELS, "queries.jsonl, line 3: the line is not valid JSON"),
-        (
-            QUERIES + '{"_id": "1", "text": "x"}\n',
-            QRELS,
-            "queries.jsonl, line 3: the _id is already used",
-        ),
+        (QUERIES + '{"_id": "1", "text": "x"}\n', QRELS,
+         "queries.jsonl, line 3: the _id is already used"),
         (QUERIES + '{"_id": "3"}\n', QRELS, "queries.jsonl, line 3: the question is missing"),
         (QUERIES, QRELS + "3\tdoc\t1\n", "test.tsv, line 6: queries.jsonl has no query"),
         (QUERIES, QRELS + "1\tdoc\n", "test.tsv, line 6: the line has 2 columns"),
         (QUERIES, QRELS + "1\tdoc\tbest\n", "test.tsv, line 6: the score must be"),
         (QUERIES, QRELS + "1\t\t1\n", "test.tsv, line 6: corpus-id is empty"),
-        (
-            QUERIES,
-            QRELS + "1\tdoc-a\t2\n",
-            "test.tsv, line 6: this passage is already judged in line 2",
-        ),
+        (QUERIES, QRELS + "1\tdoc-a\t2\n",
+         "test.tsv, line 6: this passage is already judged in line 2"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_line_of_a_beir_folder_is_told(
     write: Write, queries: str, qrels: str, message: str
 ) -> None:

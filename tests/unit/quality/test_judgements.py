@@ -18,11 +18,8 @@ QUOTE = "one two three four five six seven eight"
 def test_each_judgement_is_met_once_and_the_best_first() -> None:
     both = Found("a/x.md", "cold tea,\n hot  tea")
     assert QUESTION.names([Found("a/y.md", "hot tea"), both, both, both]) == [
-        "other-1",
-        "1",
-        "0",
-        "other-4",
-    ]
+        "other-1", "1", "0", "other-4",
+    ]  # fmt: skip
     assert QUESTION.grades == {"0": 1, "1": 3}
 
 

@@ -89,18 +89,14 @@ def test_a_date_that_is_none_in_utc_is_refused(at: str) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        "https://wiki.example/4711",
-        "HTTP://wiki.example",
-        "https://wiki.example:8443?page=1#a:b@c",
-        "mailto:ada@example.org",
-        "pushed/page/4711",
+        "https://wiki.example/4711", "HTTP://wiki.example",
+        "https://wiki.example:8443?page=1#a:b@c", "mailto:ada@example.org", "pushed/page/4711",
         "pushed/page/100%25",
     ],
-)
+)  # fmt: skip
 def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
-    assert (
-        RecordBody(text="a", uri=uri).build_record("pushed", "page", "1").source_metadata.uri == uri
-    )
+    record = RecordBody(text="a", uri=uri).build_record("pushed", "page", "1")
+    assert record.source_metadata.uri == uri
 
 
 @pytest.mark.parametrize(

@@ -168,12 +168,8 @@ def test_a_full_folder_of_logs_is_named_before_a_server_starts(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_it_outlives_the_command_that_started_it(server: BackgroundProcess) -> None:
-    starter = subprocess.run(
-        [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)]
+    starter = subprocess.run(command, capture_output=True, text=True, check=True)
     record = server.find()
     assert record is not None
     assert int(starter.stdout) == record.pid
@@ -184,11 +180,8 @@ def test_the_pipes_of_a_killed_command_close_while_its_server_runs(
     server: BackgroundProcess,
 ) -> None:
     code = f"{STARTER}\nsys.stdout.flush()\nimport time\ntime.sleep(60)"
-    starter = subprocess.Popen(
-        [sys.executable, "-c", code, str(server.pid_file), str(server.log_file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    command = [sys.executable, "-c", code, str(server.pid_file), str(server.log_file)]
+    starter = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert starter.stdout is not None
     pid = int(starter.stdout.readline())
     starter.kill()

@@ -41,10 +41,8 @@ def verdict(claim: str, passage: str) -> CitationVerdict:
         ("Operators must open the valve by hand.", "Operators can also open the valve by hand."),
         ("Cats sleep free of charge in all rooms.", "Cats sleep free of charge in heated rooms."),
         ("Knives are not accepted with a permit.", "Knives are only accepted with a permit."),
-        (
-            "Repairs of the roof are paid by the buyer.",
-            "Repairs of the roof are paid by the seller.",
-        ),
+        ("Repairs of the roof are paid by the buyer.",
+         "Repairs of the roof are paid by the seller."),
         ("The lamp is red above 7 volts.", "The lamp is red below 7 volts and blue above it."),
         ("Reparaturen zahlt der Vermieter selbst.", "Reparaturen zahlt der Mieter selbst."),
         ("The upper lid is made of tin.", "The upper lid is made of zinc, the lower lid of tin."),
@@ -52,23 +50,17 @@ def verdict(claim: str, passage: str) -> CitationVerdict:
         ("It is served with onions.", "It is served without onions."),
         ("The shelf is above the line.", "The shelf is below the line."),
         ("Files over 20 MB are accepted.", "Files over 20 MB are rejected."),
-        (
-            "Access is granted unless the badge is valid.",
-            "Access is granted if the badge is valid.",
-        ),
+        ("Access is granted unless the badge is valid.",
+         "Access is granted if the badge is valid."),
         ("The job is tried five times.", "The job is tried three times."),
         ("Das Tor ist nachts nicht geschlossen.", "Das Tor ist nachts geschlossen."),
-        (
-            "Der Hof darf nach der Prüfung betreten werden.",
-            "Der Hof darf vor der Prüfung betreten werden.",
-        ),
+        ("Der Hof darf nach der Prüfung betreten werden.",
+         "Der Hof darf vor der Prüfung betreten werden."),
         ("You can show the ticket at the gate.", "You must show the ticket at the gate."),
         ("Users may export the data.", "Users must export the data."),
         ("All employees receive a badge.", "Full-time employees receive a badge."),
-        (
-            "Alle Mitarbeiter erhalten einen Ausweis.",
-            "Festangestellte Mitarbeiter erhalten einen Ausweis.",
-        ),
+        ("Alle Mitarbeiter erhalten einen Ausweis.",
+         "Festangestellte Mitarbeiter erhalten einen Ausweis."),
         ("Le magasin est ouvert le dimanche.", "Le magasin est fermé le dimanche."),
         ("La entrada no es gratis para los socios.", "La entrada es gratis para los socios."),
         ("Гости имеют доступ к серверу.", "Гости не имеют доступа к серверу."),
@@ -76,7 +68,7 @@ def verdict(claim: str, passage: str) -> CitationVerdict:
         ("学生は無料でコピー機を使えません。", "学生は無料でコピー機を使えます。"),
         ("يسمح بالتصوير داخل المبنى.", "لا يسمح بالتصوير داخل المبنى."),
     ],
-)
+)  # fmt: skip
 def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) -> None:
     assert verdict(claim, passage) == "unsupported"
     assert verdict(passage, passage) == "supported"
@@ -93,18 +85,10 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("Mails are enabled by default.", "Admins can disable them; mails are enabled by default."),
         ("Customers can cancel by phone.", "Customers can cancel online, by phone or by letter."),
         ("Users can export the data.", "Users must be able to export the data."),
-        (
-            "At the gate you can show the ticket on your phone.",
-            "At the gate you must show the ticket, on your phone if you like.",
-        ),
-        (
-            "All employees receive a badge.",
-            "Full-time and part-time employees receive a badge.",
-        ),
-        (
-            "Alle Mitarbeiter erhalten einen Ausweis.",
-            "Unsere Mitarbeiter erhalten einen Ausweis.",
-        ),
+        ("At the gate you can show the ticket on your phone.",
+         "At the gate you must show the ticket, on your phone if you like."),
+        ("All employees receive a badge.", "Full-time and part-time employees receive a badge."),
+        ("Alle Mitarbeiter erhalten einen Ausweis.", "Unsere Mitarbeiter erhalten einen Ausweis."),
         ("The child gets a place.", "The parent gets a place for the child."),
         ("Dagster schedules jobs.", "Dagster is an orchestrator. The tool schedules jobs."),
         ("Each job has its own log.", "The log is not shared by jobs, so each job has its own."),

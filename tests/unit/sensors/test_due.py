@@ -16,16 +16,10 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 def sync(**changes: Any) -> Sync:
     values: dict[str, Any] = {
-        "source": "files",
-        "listing_digest": "A",
-        "listed_at_ns": 1,
-        "config_key": "config",
-        "held_deletions": 0,
-        "attempts": 0,
-        "last_error": None,
-        "retry_at": None,
+        "source": "files", "listing_digest": "A", "listed_at_ns": 1, "config_key": "config",
+        "held_deletions": 0, "attempts": 0, "last_error": None, "retry_at": None,
         "succeeded_at": NOW,
-    }
+    }  # fmt: skip
     return Sync(**{**values, **changes})
 
 

@@ -33,20 +33,11 @@ def file(tmp_path: Path) -> TenantsFile:
     return TenantsFile(tmp_path / "tenants.yaml")
 
 
-def test_a_missing_file_lists_no_tenant(tmp_path: Path) -> None:
-    assert TenantsFile(tmp_path / "tenants.yaml").load() == {}
-
-
-def test_an_empty_file_lists_no_tenant(tmp_path: Path) -> None:
-    (tmp_path / "tenants.yaml").write_text("")
-    assert TenantsFile(tmp_path / "tenants.yaml").load() == {}
-
-
 @pytest.mark.parametrize(
     ("text", "is_blank"),
     [(None, True), ("", True), ("# no entry\n", True), ("tenants: []\n", False)],
 )
-def test_is_blank_file_without_content_is_told_from_an_empty_list(
+def test_a_missing_or_empty_file_lists_no_tenant_and_is_blank(
     tmp_path: Path, text: str | None, is_blank: bool
 ) -> None:
     path = tmp_path / "tenants.yaml"

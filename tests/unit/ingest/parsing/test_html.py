@@ -69,20 +69,14 @@ def test_a_table_that_lays_out_a_page_is_no_table() -> None:
 @pytest.mark.parametrize(
     ("rows", "text"),
     [
-        (
-            "<tr><th>Plan<th>Grenze<tr><td>Spatz<td><pre>limit = 100</pre>",
-            "Plan | Grenze\nSpatz | limit = 100",
-        ),
-        (
-            "<thead><tr><th>Région<th>Bureau</thead><tr><td>Nord<td><h4>Tromsø</h4>Rue 3",
-            "Région | Bureau\nNord | Tromsø Rue 3",
-        ),
-        (
-            "<tr><th><h3>cp\nfile</h3><td>copies<tr><th>mv<td>moves<td><pre>mv a</pre>",
-            "cp file | copies\nmv | moves | mv a",
-        ),
+        ("<tr><th>Plan<th>Grenze<tr><td>Spatz<td><pre>limit = 100</pre>",
+         "Plan | Grenze\nSpatz | limit = 100"),
+        ("<thead><tr><th>Région<th>Bureau</thead><tr><td>Nord<td><h4>Tromsø</h4>Rue 3",
+         "Région | Bureau\nNord | Tromsø Rue 3"),
+        ("<tr><th><h3>cp\nfile</h3><td>copies<tr><th>mv<td>moves<td><pre>mv a</pre>",
+         "cp file | copies\nmv | moves | mv a"),
     ],
-)
+)  # fmt: skip
 def test_a_table_with_headings_or_code_in_its_cells_keeps_its_rows(rows: str, text: str) -> None:
     assert lines(read(f"<table>{rows}</table>")) == [("table", text)]
 

@@ -83,15 +83,13 @@ def test_html_is_read_where_the_plain_text_only_refers_to_it(
 @pytest.mark.parametrize(
     ("plain", "page"),
     [
-        (
-            "*Hafen*\nDer Bagger gräbt\nbis Pfingsten: https://example.org/a/b/c?d=e&f=g\n",
-            "<h1>Hafen</h1><p>Der Bagger gräbt bis <a href=x>Pfingsten</a></p>",
-        ),
+        ("*Hafen*\nDer Bagger gräbt\nbis Pfingsten: https://example.org/a/b/c?d=e&f=g\n",
+         "<h1>Hafen</h1><p>Der Bagger gräbt bis <a href=x>Pfingsten</a></p>"),
         ("Der Bagger gräbt bis Pfingsten in Becken vier.\n", "<p>Gesendet vom Telefon</p>"),
         ("Der Bagger gräbt.\n", "<img src=x>"),
         ("Der Bagger gräbt.\n", "<div>" * 5_000 + "zu tief"),
     ],
-)
+)  # fmt: skip
 def test_a_complete_plain_text_is_read_in_place_of_html(plain: str, page: str) -> None:
     made = message(body=plain)
     made.add_alternative(page, subtype="html")

@@ -145,14 +145,11 @@ def test_what_is_no_heading(line: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "```\n# a\n~~~\n# b\n```",
-        "~~~~\n~~~\n# a\n~~~~~",
-        "- x\n\n  ```\n# b\n",
-        "<!-- x\n# a\n",
+        "```\n# a\n~~~\n# b\n```", "~~~~\n~~~\n# a\n~~~~~", "- x\n\n  ```\n# b\n", "<!-- x\n# a\n",
         "```\n# never closed\n\n# still not",
         "- item\n\n  ```\n  # in a fence\n\n  # still\n  ```",
     ],
-)
+)  # fmt: skip
 def test_headings_in_fences_and_comments_are_none(text: str) -> None:
     hidden = [path for path in paths(text) if path and path[-1] != "b"]
     assert hidden == []

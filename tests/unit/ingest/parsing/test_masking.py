@@ -45,18 +45,12 @@ def everything(result: ParsedText) -> str:
 @pytest.mark.parametrize(
     "page",
     [
-        "# Guide\n\né🔒 {} and\nmore.\n\n## Next\n",
-        "# {}\n\ntext\n\n## Next\n\ntext\n",
-        "{}\n====\n\ntext\n",
-        "---\ntitle: {}\n---\n\ntext\n",
-        "# Guide\n\n```\n{}\n```\n",
-        "- item\n- {}\n",
-        "| a | b |\n|---|---|\n| {} | x |\n",
-        "<!-- {} -->\n",
-        "\ufeff# {}\n",
+        "# Guide\n\né🔒 {} and\nmore.\n\n## Next\n", "# {}\n\ntext\n\n## Next\n\ntext\n",
+        "{}\n====\n\ntext\n", "---\ntitle: {}\n---\n\ntext\n", "# Guide\n\n```\n{}\n```\n",
+        "- item\n- {}\n", "| a | b |\n|---|---|\n| {} | x |\n", "<!-- {} -->\n", "\ufeff# {}\n",
     ],
     ids=["paragraph", "atx", "setext", "front matter", "fence", "list", "table", "comment", "mark"],
-)
+)  # fmt: skip
 def test_markdown_is_masked_everywhere(parse: Parse, name: str, page: str) -> None:
     source = page.format(line(name))
     result = parsed(parse, source.encode())
@@ -284,16 +278,11 @@ def test_whatever_a_column_or_a_label_promises_is_found(name: str, value: str) -
 @pytest.mark.parametrize(
     "row",
     [
-        "| password | string | The password of the user |",
-        "| token_ttl | 3600 | seconds |",
-        "| password | required |",
-        "| API key | `<your-api-key>` |",
-        "| token | $TOKEN |",
-        "| password | see the vault |",
-        "| secret | app.config.secret |",
-        "| PIN | none |",
+        "| password | string | The password of the user |", "| token_ttl | 3600 | seconds |",
+        "| password | required |", "| API key | `<your-api-key>` |", "| token | $TOKEN |",
+        "| password | see the vault |", "| secret | app.config.secret |", "| PIN | none |",
     ],
-)
+)  # fmt: skip
 def test_a_row_about_a_credential_is_left_alone(row: str) -> None:
     table = f"| name | type |\n|---|---|\n| host | string |\n{row}\n"
     assert cells(table.encode(), MARKDOWN) == []

@@ -244,19 +244,9 @@ def test_raised_number_of_a_link_or_footnote_is_no_power() -> None:
 
 
 _ENDINGS = [
-    "work",
-    "yard",
-    "mill",
-    "house",
-    "ford",
-    "bridge",
-    "gate",
-    "field",
-    "land",
-    "wall",
-    "side",
+    "work", "yard", "mill", "house", "ford", "bridge", "gate", "field", "land", "wall", "side",
     "shore",
-]
+]  # fmt: skip
 _WORDS = [first + end for first in ("Wood", "Stone", "Iron", "Rope") for end in _ENDINGS]
 
 

@@ -70,16 +70,10 @@ def test_a_listing_has_identity_and_facts(tmp_path: Path) -> None:
     (document,) = source(tmp_path).list()
     facts = (tmp_path / "b/Guide.MD").stat()
     assert document == ListedDocument(
-        source="docs",
-        path="b/Guide.MD",
-        document_id=document.document_id,
-        uri="docs/b/Guide.MD",
-        media_type="text/markdown",
-        size=10,
-        mtime_ns=facts.st_mtime_ns,
-        ctime_ns=facts.st_ctime_ns,
+        source="docs", path="b/Guide.MD", document_id=document.document_id, uri="docs/b/Guide.MD",
+        media_type="text/markdown", size=10, mtime_ns=facts.st_mtime_ns, ctime_ns=facts.st_ctime_ns,
         inode=facts.st_ino,
-    )
+    )  # fmt: skip
 
 
 def test_identity_survives_a_move_of_the_root(tmp_path: Path) -> None:

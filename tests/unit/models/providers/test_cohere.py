@@ -54,13 +54,9 @@ def test_a_request_states_the_use_of_its_texts(
     request = httpserver.log[0][0]
     assert request.headers["Authorization"] == f"Bearer {KEY}"
     assert request.get_json() == {
-        "model": "embed-v4.0",
-        "texts": ["one", "two"],
-        "input_type": input_type,
-        "output_dimension": 256,
-        "embedding_types": ["float"],
-        "truncate": "NONE",
-    }
+        "model": "embed-v4.0", "texts": ["one", "two"], "input_type": input_type,
+        "output_dimension": 256, "embedding_types": ["float"], "truncate": "NONE",
+    }  # fmt: skip
 
 
 def test_a_model_of_version_3_is_sent_no_dimensions(httpserver: HTTPServer, ask: Ask) -> None:

@@ -134,18 +134,13 @@ def test_a_text_that_is_refused_has_no_vector_and_costs_no_other_its_own(
         ("expired", {"output_file_id": "file-1"}, BatchStatus("ended")),
         ("expired", {}, BatchStatus("failed", "expired")),
         ("cancelled", {}, BatchStatus("failed", "cancelled")),
-        (
-            "failed",
-            {"errors": {"data": [{"code": "token_limit_exceeded", "message": "passage 3 …"}]}},
-            BatchStatus("failed", "token_limit_exceeded"),
-        ),
-        (
-            "failed",
-            {"errors": {"data": [{"code": "see: passage 3"}]}},
-            BatchStatus("failed", "failed"),
-        ),
+        ("failed",
+         {"errors": {"data": [{"code": "token_limit_exceeded", "message": "passage 3 …"}]}},
+         BatchStatus("failed", "token_limit_exceeded")),
+        ("failed", {"errors": {"data": [{"code": "see: passage 3"}]}},
+         BatchStatus("failed", "failed")),
     ],
-)
+)  # fmt: skip
 def test_how_a_batch_stands(
     server: BatchServer, status: str, fields: dict[str, Any], standing: BatchStatus
 ) -> None:

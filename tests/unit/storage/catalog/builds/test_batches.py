@@ -19,19 +19,9 @@ def test_a_batch_polled_at_most_a_minute_ago_is_not_due(
     polled_minutes_ago: int, is_due: bool
 ) -> None:
     batch = EmbeddingBatch(
-        id=1,
-        ref=TenantRef("team", 1),
-        tag="tag",
-        batch_id="batch",
-        embedder_id="model",
-        embedder={},
-        texts=1,
-        tokens=1,
-        cost=None,
-        state="UNDER_WAY",
-        error=None,
+        id=1, ref=TenantRef("team", 1), tag="tag", batch_id="batch", embedder_id="model",
+        embedder={}, texts=1, tokens=1, cost=None, state="UNDER_WAY", error=None,
         submitted_at=NOW - timedelta(minutes=5),
-        polled_at=NOW - timedelta(minutes=polled_minutes_ago),
-        ended_at=None,
-    )
+        polled_at=NOW - timedelta(minutes=polled_minutes_ago), ended_at=None,
+    )  # fmt: skip
     assert is_poll_due(batch, NOW) == is_due

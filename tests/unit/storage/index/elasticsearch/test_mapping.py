@@ -35,18 +35,10 @@ from rag_assets.storage.index.model import (
 OWNER = Owner("acme", 7, 2)
 MADE = datetime(2026, 11, 21, 14, 35, 0, 123_000, UTC)
 DOCUMENT = EntryDocument(
-    document_id="d" * 32,
-    indexed_key="k" * 32,
-    source="files",
-    source_type="file",
-    path="guide.md",
-    uri="files/guide.md",
-    media_type="text/markdown",
-    title="Guide",
-    access_scope="public",
-    modified_at=MADE,
-    language="en",
-)
+    document_id="d" * 32, indexed_key="k" * 32, source="files", source_type="file", path="guide.md",
+    uri="files/guide.md", media_type="text/markdown", title="Guide", access_scope="public",
+    modified_at=MADE, language="en",
+)  # fmt: skip
 
 
 def chunk(**changes: Any) -> Chunk:
