@@ -1,5 +1,3 @@
-"""Admission: shares of running searches, fair turns, and waiting."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""The application: its routes, and problems that name invalid fields."""
-
 from __future__ import annotations
 
 import re

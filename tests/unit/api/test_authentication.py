@@ -1,5 +1,3 @@
-"""The address to which a request is attributed."""
-
 from __future__ import annotations
 
 from ipaddress import ip_network

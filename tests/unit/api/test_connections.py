@@ -118,9 +118,7 @@ def _answer(connection: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("port", [Connection], indirect=True)
 @pytest.mark.parametrize("size", [10, DRAINED_BYTES])
-def test_a_small_body_that_follows_a_refusal_is_read_and_the_connection_goes_on(
-    port: int, size: int
-) -> None:
+def test_a_refusal_before_a_small_body_keeps_the_connection(port: int, size: int) -> None:
     with connected(port) as connection:
         for _ in range(2):
             connection.sendall(_post(f"Content-Length: {size}"))
@@ -142,7 +140,7 @@ def test_a_small_body_that_follows_a_refusal_is_read_and_the_connection_goes_on(
         (["Content-Length: 10", "Connection: close"], b"a" * 10),
     ],
 )
-def test_a_refusal_that_ends_its_connection_announces_it_and_arrives(
+def test_a_refusal_announces_the_end_of_connection(
     port: int, fields: list[str], rest: bytes
 ) -> None:
     with connected(port) as connection:

@@ -82,7 +82,7 @@ def test_a_failed_lookup_reaches_all_waiters_and_is_not_cached() -> None:
     ],
     ids=["reserved", "empty", "NUL", "surrogate"],
 )
-def test_create_token_for_an_invalid_principal_is_refused(
+def test_invalid_principals_are_refused(
     principal: str, error: type[Exception], message: str
 ) -> None:
     catalog, owner = cast("Catalog", None), cast("KeyOwner", None)

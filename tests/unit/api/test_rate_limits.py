@@ -1,5 +1,3 @@
-"""Rate limits: windows of one process, and windows that several processes share."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""Forms with a file, received in arbitrary parts."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Metadata values: valid links, escaped names, and limited lengths."""
-
 from __future__ import annotations
 
 import base64

@@ -1,5 +1,3 @@
-"""Chat models of tenants, and what their answers cost."""
-
 from __future__ import annotations
 
 import asyncio
@@ -48,9 +46,7 @@ def tenant(chat_model: Any, **more: Any) -> Tenant:
         (OWN, "openai-compatible"),
     ],
 )
-def test_a_models_name_determines_the_provider_unless_one_is_configured(
-    chat_model: Any, provider: str
-) -> None:
+def test_a_models_name_or_a_setting_names_the_provider(chat_model: Any, provider: str) -> None:
     config, found, _ = find_chat_model(tenant(chat_model))
     assert (found.name, bool(config.model)) == (provider, True)
 

@@ -35,7 +35,7 @@ def test_it_opens_for_whom_it_was_sealed(ref: TenantRef, provider: str, secret: 
 
 
 @given(refs, names, refs, names)
-def test_a_row_moved_elsewhere_does_not_open(
+def test_a_moved_row_stays_shut(
     ref: TenantRef, provider: str, other_ref: TenantRef, other: str
 ) -> None:
     assume((ref, provider) != (other_ref, other))

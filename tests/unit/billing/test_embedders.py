@@ -1,5 +1,3 @@
-"""The embedder of a tenant: chosen by its keys, or by its project."""
-
 from __future__ import annotations
 
 from typing import Any

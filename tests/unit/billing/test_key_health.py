@@ -84,7 +84,7 @@ def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:
         ([], []),
     ],
 )
-def test_the_health_of_the_key_is_recorded_once(
+def test_health_of_a_key_is_noted_once(
     script: list[ProviderError | None], noted: list[bool]
 ) -> None:
     assert noted_after(*script, closes=3) == noted
@@ -109,7 +109,7 @@ def test_a_note_that_cannot_be_made_is_made_later() -> None:
 
 
 @pytest.mark.parametrize(("status", "noted"), [(200, [True]), (401, [False]), (429, []), (503, [])])
-def test_calls_about_batches_tell_of_the_key_as_well(
+def test_batch_calls_report_on_the_key(
     httpserver: HTTPServer, status: int, noted: list[bool]
 ) -> None:
     batch = {"id": "batch_1", "status": "in_progress"}

@@ -1,5 +1,3 @@
-"""The master key, and the file that holds it."""
-
 from __future__ import annotations
 
 import base64

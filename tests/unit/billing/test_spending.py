@@ -1,5 +1,3 @@
-"""Caps on spending, and the meter of usage."""
-
 from __future__ import annotations
 
 import threading
@@ -47,9 +45,7 @@ def reached(purse: Spending, tokens: int) -> CapReached:
     most=st.integers(0, 3_000),
     before=st.integers(0, 1_000),
 )
-def test_calls_together_never_break_a_cap(
-    calls: list[tuple[int, bool]], most: int, before: int
-) -> None:
+def test_calls_never_exceed_a_cap(calls: list[tuple[int, bool]], most: int, before: int) -> None:
     purse = spending(CapsConfig(per_day=most / 1_000), SpendingTotals(day=before / 1_000))
     under_way: list[int] = []
     for tokens, ends in calls:

@@ -1,5 +1,3 @@
-"""The canary's verdict: when it passes, warns or fails, and its advice."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""The verdict of the quarantine check."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime

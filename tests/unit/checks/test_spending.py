@@ -60,9 +60,7 @@ def test_the_amount_spent_of_every_cap_is_reported() -> None:
     ],
     ids=["today", "until a sync", "yesterday", "a month ago", "raised since", "another"],
 )
-def test_a_cap_holds_until_its_time_is_over_or_it_is_raised(
-    cap: str, dollars: float, days_ago: int, holds: bool
-) -> None:
+def test_a_cap_holds_until_it_ends(cap: str, dollars: float, days_ago: int, holds: bool) -> None:
     noon = datetime(2026, 11, 28, 12, tzinfo=UTC)
     limits = caps(noon.date(), per_run=1, per_day=1, per_month=1)
     reached = event(cap, dollars, at=noon - timedelta(days=days_ago))

@@ -1,5 +1,3 @@
-"""Which documents are behind, and since when."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -63,9 +61,7 @@ def row(document: ListedDocument, status: Status = "READY", key: str = "k1") -> 
         ("DELETED", "k0", None),
     ],
 )
-def test_the_catalog_knows_who_is_behind(
-    status: Status, served: str | None, reason: Reason | None
-) -> None:
+def test_the_catalog_finds_lags(status: Status, served: str | None, reason: Reason | None) -> None:
     document = row(listed("a.md"), status)
     made_from = {} if served is None else {document.document_id: served}
     found = list(find_lagging_in_catalog([document], made_from))
@@ -156,7 +152,7 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
           LaggingItem("b", "waits", NOW)], False, "WARN"),
     ],
 )  # fmt: skip
-def test_only_what_is_certainly_late_is_an_error(
+def test_only_certain_delay_is_an_error(
     behind: list[LaggingItem], passed: bool, severity: str
 ) -> None:
     verdict = build_verdict(behind, 9, HOUR, NOW)

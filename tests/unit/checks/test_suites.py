@@ -171,9 +171,7 @@ def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_templates_of_pages_are_compiled_once_per_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_templates_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validate("chunks", build_chunk_rules(), [chunk_columns()], NAMING, tmp_path / "first")
 
     def refuse(*_: object) -> NoReturn:

@@ -1,5 +1,3 @@
-"""Verdicts of asset checks."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -177,9 +175,7 @@ def packed(*values: float) -> bytes:
         (b"", "0 dimensions"),
     ],
 )
-def test_a_vector_that_cannot_be_right_is_reported_with_the_reason(
-    raw: bytes, fault: str | None
-) -> None:
+def test_an_impossible_vector_is_reported_with_the_reason(raw: bytes, fault: str | None) -> None:
     good = packed(0, 1, 0)
     found = find_vector_faults(["good", "t", "also good"], [good, raw, good], 3)
     assert found == ({} if fault is None else {"t": fault})
@@ -245,9 +241,7 @@ def state(drift: Drift, *, index: Presence = "present", alias: bool = True) -> I
         (state(Drift(2, 2), alias=False), (1, "alias shows wrong entries", "rag-index-3")),
     ],
 )
-def test_every_kind_of_drift_fails(
-    found: IndexState, offender: tuple[int, str, str] | None
-) -> None:
+def test_each_kind_of_drift_fails(found: IndexState, offender: tuple[int, str, str] | None) -> None:
     verdict = build_states_verdict([found], {"d": "files/d.md"})
     assert verdict.passed == (offender is None)
     assert verdict.offenders == (() if offender is None else (offender,))

@@ -1,5 +1,3 @@
-"""Options of the command line itself, and the reference of commands."""
-
 from __future__ import annotations
 
 import subprocess

@@ -99,9 +99,7 @@ def test_the_former_key_stays_until_the_sealed_setting_is_printed(
     assert api_key(settings) == SECRET
 
 
-def test_a_sealed_setting_that_does_not_open_keeps_the_keys_from_rotating(
-    settings: Settings,
-) -> None:
+def test_a_sealed_setting_that_does_not_open_prevents_a_rotation(settings: Settings) -> None:
     assert settings.master_key_file is not None
     before = settings.master_key_file.read_text()
     altered = replace(settings, elasticsearch=ElasticsearchSettings(api_key="sealed:AAAA"))

@@ -1,5 +1,3 @@
-"""Metadata of Dagster as plain JSON values, and errors of failed steps."""
-
 from __future__ import annotations
 
 import json

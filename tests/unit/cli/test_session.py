@@ -41,7 +41,7 @@ def test_instance_of_an_unusable_dagster_home_names_the_setting(
     assert "secret" not in str(raised.value)
 
 
-def test_instance_of_a_relative_dagster_home_is_refused(
+def test_a_relative_dagster_home_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
@@ -51,9 +51,7 @@ def test_instance_of_a_relative_dagster_home_is_refused(
         _ = session.instance
 
 
-def test_a_home_that_is_a_dagster_project_keeps_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dagster_project_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_session(tmp_path, "", monkeypatch) as session:
         (home := tmp_path / "home").joinpath("dagster.yaml").write_text("telemetry: {}\n")
         session.prepare_home()

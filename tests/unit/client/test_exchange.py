@@ -1,5 +1,3 @@
-"""How responses are interpreted, without sending requests."""
-
 from __future__ import annotations
 
 import json

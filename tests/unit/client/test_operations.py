@@ -106,9 +106,7 @@ def test_no_operation_of_the_service_lacks_one_here(description: Mapping[str, An
 
 
 @pytest.mark.parametrize("call", WHOLE, ids=lambda call: call.path)
-def test_everything_that_an_operation_takes_can_be_given(
-    description: Mapping[str, Any], call: Call[Any]
-) -> None:
+def test_an_operation_takes_all_its_fields(description: Mapping[str, Any], call: Call[Any]) -> None:
     theirs = described(description, call)
     taken: dict[str, set[str]] = {"path": set(), "query": set(), "header": set()}
     for parameter in theirs.get("parameters", ()):
@@ -130,9 +128,7 @@ def test_everything_that_an_operation_takes_can_be_given(
 
 
 @pytest.mark.parametrize("call", WHOLE, ids=lambda call: call.path)
-def test_answers_are_read_as_they_are_described(
-    description: Mapping[str, Any], call: Call[Any]
-) -> None:
+def test_answers_match_their_description(description: Mapping[str, Any], call: Call[Any]) -> None:
     answers = [
         body["schema"]
         for status, response in described(description, call)["responses"].items()

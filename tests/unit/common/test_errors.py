@@ -1,5 +1,3 @@
-"""The tree of errors."""
-
 from __future__ import annotations
 
 import ast

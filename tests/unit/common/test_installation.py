@@ -1,5 +1,3 @@
-"""The value that names an installation, and the resource that carries it."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -36,9 +34,7 @@ def test_an_installation_without_values_is_that_of_the_environment(environ: dict
     assert Installation().settings(environ) == Settings.from_environment(environ)
 
 
-def test_what_an_installation_names_replaces_the_environments(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_own_values_replace_the_environments(environ: dict[str, str], tmp_path: Path) -> None:
     own = Installation(
         home=tmp_path,
         database_url="postgresql://db/own",
@@ -53,7 +49,7 @@ def test_what_an_installation_names_replaces_the_environments(
 
 
 @pytest.mark.parametrize("address", ["RAG_ASSETS_ELASTICSEARCH_URL", "ELASTICSEARCH_URL"])
-def test_an_account_is_not_sent_to_another_elasticsearch(
+def test_an_account_stays_with_its_server(
     environ: dict[str, str], tmp_path: Path, address: str
 ) -> None:
     environ[address] = environ.pop("RAG_ASSETS_ELASTICSEARCH_URL")
@@ -83,17 +79,13 @@ def test_an_own_account_and_certificate_replace_those_of_the_environment(
     assert (found.fingerprint, found.ca_file) == (None, tmp_path / "ca.pem")
 
 
-def test_an_address_in_the_code_may_have_its_account_in_the_environment(
-    environ: dict[str, str],
-) -> None:
+def test_an_address_in_code_uses_the_account_in_the_environment(environ: dict[str, str]) -> None:
     del environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     own = Installation(elasticsearch_url="https://b").settings(environ)
     assert own.elasticsearch.api_key == "key"
 
 
-def test_a_cloud_deployment_in_the_environment_is_another_elasticsearch(
-    environ: dict[str, str],
-) -> None:
+def test_a_cloud_deployment_in_the_environment_is_another_server(environ: dict[str, str]) -> None:
     del environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     environ["RAG_ASSETS_ELASTICSEARCH_CLOUD_ID"] = "name:YWJj"
     found = Installation(elasticsearch_url="https://b").settings(environ).elasticsearch
@@ -112,7 +104,7 @@ def test_a_malformed_value_is_refused_as_in_the_environment(environ: dict[str, s
         Installation(index_prefix="No!").settings(environ)
 
 
-def test_the_resource_reads_a_variable_that_a_value_names(
+def test_the_resource_reads_named_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEAM_KNOWLEDGE_URL", "postgresql://db/team")

@@ -1,5 +1,3 @@
-"""Settings of the environment: an unusable value is refused with its name and an example."""
-
 from __future__ import annotations
 
 import os

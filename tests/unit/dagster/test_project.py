@@ -1,5 +1,3 @@
-"""The public interface for a team's Dagster project: names, merging, and refusals."""
-
 from __future__ import annotations
 
 import inspect
@@ -142,7 +140,7 @@ def test_a_job_materializes_what_is_upstream_of_all_tenants_or_of_one() -> None:
     ("automation", "sensors", "has_schedules"),
     [("sync", SYNCING, False), ("none", set(), False), ("all", SYNCING, True)],
 )
-def test_automation_chooses_sensors_and_schedules(
+def test_automation_chooses_what_runs(
     automation: Any, sensors: set[str], has_schedules: bool
 ) -> None:
     found = names(build_defs(name="kb", automation=automation))

@@ -16,9 +16,7 @@ TWO = question("two", c=3)
 @pytest.mark.parametrize(
     ("found", "place"), [(["a"], 1), (["b", "b", "a"], 3), (["b"], None), ([], None)]
 )
-def test_the_rank_is_that_of_the_document_with_the_answer(
-    found: list[str], place: int | None
-) -> None:
+def test_the_rank_is_that_of_the_answering_document(found: list[str], place: int | None) -> None:
     assert rank(ONE, found) == place
 
 

@@ -124,7 +124,7 @@ def small(tmp_path: Path) -> Iterator[Small]:
         server.process.wait()
 
 
-def test_a_command_has_the_folder_environment_umask_and_streams_of_its_client(
+def test_a_command_has_the_environment_and_streams_of_its_client(
     small: Small, tmp_path: Path
 ) -> None:
     code, out, _ = small.run("tell", cwd=tmp_path, umask=0o027)

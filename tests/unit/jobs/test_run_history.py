@@ -144,9 +144,7 @@ def test_delete_partition_with_another_installation_deletes_only_tagged_runs(
     assert kept == {theirs: {"eu"}, unknown: {"eu"}, waiting: {"eu"}, own: set()}
 
 
-def test_mark_with_assets_of_a_team_adds_only_the_installation(
-    own_runs: OwnRuns, instance: dg.DagsterInstance
-) -> None:
+def test_a_mark_adds_only_the_installation(own_runs: OwnRuns, instance: dg.DagsterInstance) -> None:
     marked = []
     for assets in ([embeddings, sales], [embeddings]):
         run = instance.get_run_by_id(materialize(instance, {}, *assets))

@@ -1,5 +1,3 @@
-"""Tools that systems add to the MCP server."""
-
 from __future__ import annotations
 
 import asyncio

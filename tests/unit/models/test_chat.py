@@ -1,5 +1,3 @@
-"""Context windows by the names of models."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""A tenant's models in tenants.yaml."""
-
 from __future__ import annotations
 
 import pytest

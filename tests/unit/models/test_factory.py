@@ -127,9 +127,7 @@ SERVER = "https://models.example.org/v1"
         ),
     ],
 )  # fmt: skip
-def test_ids_stay_so_that_vectors_of_earlier_releases_are_used(
-    options: dict[str, object], embedder_id: str
-) -> None:
+def test_ids_of_earlier_releases_are_kept(options: dict[str, object], embedder_id: str) -> None:
     assert get_embedder_id(EmbedderConfig.model_validate(options)) == embedder_id
 
 

@@ -106,9 +106,7 @@ def test_a_kind_that_is_chosen_is_a_build_of_its_own(kind: str, number: int | No
     assert (found and found.number) == number
 
 
-def test_another_password_lets_failed_documents_be_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_password_retries_failed_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = Tenant.from_config({"id": "a", "parser": {"passwords": ["$NAME"]}})
     keys = set()
     for value in ("one", "two", "one"):

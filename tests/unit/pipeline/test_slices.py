@@ -1,5 +1,3 @@
-"""The limits of slices: time, prefetched items, and documents that wait for the embedder."""
-
 from __future__ import annotations
 
 import threading

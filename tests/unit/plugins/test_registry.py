@@ -72,9 +72,7 @@ def test_two_systems_of_one_name_are_refused_with_both_distributions(packages: P
         ("rag_assets.systems.documents:SYSTEM", "has the name 'documents'"),
     ],
 )
-def test_a_broken_entry_point_names_its_distribution(
-    packages: Path, target: str, reason: str
-) -> None:
+def test_a_broken_entry_point_names_its_owner(packages: Path, target: str, reason: str) -> None:
     distribution(packages, "broken-package", {"broken": target})
     with pytest.raises(ConfigurationError, match="of broken-package") as raised:
         installed_systems()

@@ -107,9 +107,7 @@ def test_a_judgement_on_a_known_passage_replaces_its_grade(write: Write) -> None
         ("", 1, "the file must be a list"),
     ],
 )  # fmt: skip
-def test_a_wrong_line_is_told_with_its_number_and_the_reason(
-    write: Write, text: str, line: int, reason: str
-) -> None:
+def test_a_wrong_line_has_a_reason(write: Write, text: str, line: int, reason: str) -> None:
     [message] = wrong(write("a.yaml", text))
     assert message.startswith(f"a.yaml, line {line}: ")
     assert reason in message
@@ -177,7 +175,7 @@ def test_queries_that_the_split_does_not_judge_are_left_out(write: Write) -> Non
          "test.tsv, line 6: this passage is already judged in line 2"),
     ],
 )  # fmt: skip
-def test_a_wrong_line_of_a_beir_folder_is_told(
+def test_a_wrong_line_of_beir_is_named(
     write: Write, queries: str, qrels: str, message: str
 ) -> None:
     folder = write("set/queries.jsonl", queries).parent

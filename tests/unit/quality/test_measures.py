@@ -1,5 +1,3 @@
-"""Measures of retrieval, and their intervals."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -50,9 +50,7 @@ def judged(
         (0.01, 0.00, "pass"),
     ],
 )
-def test_a_build_may_be_lower_by_the_tolerance_and_no_more(
-    serving: float, new: float, outcome: str
-) -> None:
+def test_a_build_may_be_lower_by_the_tolerance(serving: float, new: float, outcome: str) -> None:
     found = judged(part([new] * MANY), part([serving] * MANY))
     assert found.outcome == outcome
     ndcg, recall = found.guarded

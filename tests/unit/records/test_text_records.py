@@ -1,5 +1,3 @@
-"""Which inputs are accepted as records, and their paths."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -38,9 +36,7 @@ def test_the_only_source_of_records_need_not_be_named() -> None:
         (["one"], "files", "one"),
     ],
 )
-def test_an_ambiguous_records_source_is_an_error(
-    records: list[str], wanted: str | None, hint: str
-) -> None:
+def test_an_ambiguous_source_is_an_error(records: list[str], wanted: str | None, hint: str) -> None:
     with pytest.raises(NoRecordsSource) as refused:
         find_records_source(tenant(*records), wanted)
     assert hint in (refused.value.hint or "")

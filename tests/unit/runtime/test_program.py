@@ -51,9 +51,7 @@ def test_fingerprint_changes_with_secrets_of_elasticsearch(root: Path) -> None:
     assert len({fingerprint_program(setting, root) for setting in settings}) == len(given)
 
 
-def test_fingerprint_is_that_of_another_terminal(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminals_have_the_same_fingerprint(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = fingerprint_program(Settings(home=root), root)
     for name in ("TERM", "LANG", "LC_TIME", "SSH_CONNECTION", "OTHER_TOKEN"):
         monkeypatch.setenv(name, "another")

@@ -59,9 +59,7 @@ def test_postgres_can_be_used_with_a_secret_that_cannot_be_unsealed(tmp_path: Pa
         _ = endpoints.elasticsearch
 
 
-def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
-    tmp_path: Path,
-) -> None:
+def test_status_tells_stopped_from_unreachable_and_shows_no_password(tmp_path: Path) -> None:
     closed = find_free_port()
     settings = Settings(home=tmp_path, database_url=DATABASE.format(port=closed))
     states = {status.name: status for status in LocalStack(settings).status()}

@@ -80,9 +80,7 @@ def kill(server: Sleeper) -> None:
     assert wait_until(lambda: server.process.find() is None, 5)
 
 
-def test_a_server_whose_start_fails_is_tried_again_and_reported(
-    tmp_path: Path, report: RestartFile
-) -> None:
+def test_a_failed_start_is_tried_again_and_reported(tmp_path: Path, report: RestartFile) -> None:
     server = Sleeper(tmp_path, failures=3)
     server.launch()
     errors = set()

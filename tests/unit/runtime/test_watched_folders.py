@@ -1,5 +1,3 @@
-"""Watched folders: which are watched, their mounts, trees and changes."""
-
 from __future__ import annotations
 
 import errno
@@ -310,9 +308,7 @@ def test_folders_that_appear_are_watched_with_all_in_them(trees: FolderTrees, ro
     assert read_changes(trees).saved == {str(root / "sub" / "moved" / "inner")}
 
 
-def test_what_leaves_the_tree_is_told_of_no_more(
-    trees: FolderTrees, root: Path, tmp_path: Path
-) -> None:
+def test_what_leaves_the_tree_is_unwatched(trees: FolderTrees, root: Path, tmp_path: Path) -> None:
     (root / "sub").rename(tmp_path / "outside")
     assert read_changes(trees).saved >= {str(root)}
     (tmp_path / "outside" / "deep" / "a.md").write_text("text")
@@ -333,7 +329,7 @@ def test_git_is_not_watched(trees: FolderTrees, root: Path) -> None:
     assert read_changes(trees) == Changes()
 
 
-def test_a_root_that_is_replaced_is_no_root_any_more(
+def test_a_replaced_root_is_no_root_any_more(
     trees: FolderTrees, root: Path, tmp_path: Path
 ) -> None:
     assert trees.roots == {str(root)}
@@ -348,9 +344,7 @@ def test_a_root_that_is_replaced_is_no_root_any_more(
     assert read_changes(trees) == Changes(saved={str(root)})
 
 
-def test_links_are_not_followed_and_files_are_no_roots(
-    trees: FolderTrees, root: Path, tmp_path: Path
-) -> None:
+def test_links_and_files_are_not_watched(trees: FolderTrees, root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (root / "link").symlink_to(tmp_path / "outside")
     assert read_changes(trees) == Changes(written={str(root)})

@@ -1,5 +1,3 @@
-"""Answers: prompts, citations, and what is cut."""
-
 from __future__ import annotations
 
 import asyncio
@@ -77,9 +75,7 @@ def test_claims_that_cite_nothing_or_what_does_not_exist_never_come_back() -> No
         ("It is made of steel [4].", 1, "nothing supported"),
     ],
 )
-def test_an_answer_without_supported_sentences_has_a_reason(
-    text: str, removed: int, reason: str
-) -> None:
+def test_an_answer_without_support_has_a_reason(text: str, removed: int, reason: str) -> None:
     answer = written(text)
     assert (answer.answer, answer.citations) == ("", ())
     assert (answer.removed, answer.needs_clarification, answer.reason) == (removed, True, reason)

@@ -1,5 +1,3 @@
-"""Answers are checked against their sources, sentence by sentence."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""Contexts of prompts, and characters that look alike."""
-
 from __future__ import annotations
 
 import re

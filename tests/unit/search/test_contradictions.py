@@ -159,9 +159,7 @@ _RUNS = {
         ("行李至少8公斤。", "行李最多8公斤。", "zh"),
     ],
 )
-def test_long_runs_of_signs_hide_no_contrary_bound(
-    claim: str, stated: str, language: str, run: str
-) -> None:
+def test_long_runs_hide_no_contrary_bound(claim: str, stated: str, language: str, run: str) -> None:
     contrary = [*find_contradictions(claim, (stated,), language)]
     assert contrary
     assert [*find_contradictions(claim, (f"{stated}\n\n{run}",), language)] == contrary

@@ -83,9 +83,7 @@ def test_words_of_less_weight_count_less() -> None:
 
 @pytest.mark.slow
 @given(rankings=rankings)
-def test_each_result_comes_once_and_a_better_one_not_behind(
-    rankings: list[NormalizedRanking],
-) -> None:
+def test_results_come_once_and_better_ones_not_later(rankings: list[NormalizedRanking]) -> None:
     fused = [*fuse(rankings)]
     assert sorted(fused) == sorted({id_ for ranking in rankings for id_ in ranking.scores})
     for before, after in itertools.pairwise(fused):

@@ -1,5 +1,3 @@
-"""Gathering passages: merging, spreading, and duplicates."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -53,9 +51,7 @@ def passage(
     st.lists(st.integers(0, len(TEXT)), min_size=4, max_size=12, unique=True),
     st.randoms(use_true_random=False),
 )
-def test_merge_of_overlapping_passages_is_the_documents_text(
-    cuts: list[int], chance: Random
-) -> None:
+def test_merged_overlapping_passages_are_the_whole_text(cuts: list[int], chance: Random) -> None:
     edges = sorted(cuts)
     parts = [passage(a, c, n) for n, (a, c) in enumerate(zip(edges, edges[2:], strict=False))]
     chance.shuffle(parts)
@@ -188,9 +184,7 @@ def test_copies_share_a_place_whatever_their_number_and_edits(
     assert len(found) == 3 * len(texts), "alone with a figure, and with a negation"
 
 
-def test_passages_that_differ_are_not_compared_pair_by_pair(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_different_passages_are_not_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = Random(5)
     texts = [" ".join(chance.choices(WORDS, k=60)) for _ in range(300)]
     texts += [f"{texts[0]} {number}" for number in range(300)]
@@ -216,9 +210,7 @@ def candidate(id_: str, text: str, uri: str) -> Candidate:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=12))
 @example([("a", "x"), ("b", "y"), ("a", "z")])
 @example([("a", "x"), ("a", "x")])
-def test_the_first_of_each_text_stays_in_its_place_and_no_uri_is_lost(
-    given_: list[tuple[str, str]],
-) -> None:
+def test_the_first_of_equal_texts_keeps_place_and_all_uris(given_: list[tuple[str, str]]) -> None:
     candidates = [candidate(str(n), text, uri) for n, (text, uri) in enumerate(given_)]
     found = merge_equal_texts(candidates)
     assert [d.candidate.text_key for d in found] == list(dict.fromkeys(t for t, _ in given_))

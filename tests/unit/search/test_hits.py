@@ -1,5 +1,3 @@
-"""Hits: scores, blocks, excerpts, and the budget of tokens."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -91,9 +89,7 @@ def test_a_block_that_was_found_by_itself_is_where_a_hit_leads() -> None:
         ([], []),
     ],
 )
-def test_no_score_is_higher_than_the_one_before(
-    scores: list[float | None], falling: list[float]
-) -> None:
+def test_no_score_exceeds_the_one_before(scores: list[float | None], falling: list[float]) -> None:
     assert cap_scores(scores) == falling
 
 
@@ -266,9 +262,7 @@ def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
     texts=st.lists(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), max_size=6),
     tokens=st.integers(1, 120),
 )
-def test_no_budget_is_overdrawn_and_only_the_last_hit_is_trimmed(
-    texts: list[list[str]], tokens: int
-) -> None:
+def test_within_a_budget_only_the_last_hit_is_trimmed(texts: list[list[str]], tokens: int) -> None:
     hits = [hit_of(" ".join(text), number=number) for number, text in enumerate(texts, start=1)]
     packed = cut_to_budget(hits, tokens, "valve")
     assert sum(count_text(found.text) for found in packed) <= tokens
@@ -329,9 +323,7 @@ FILLER = "The depot opens early and everybody drinks tea. " * 12
         ({"page": 2, "line_start": 1, "line_end": 9}, "page 2"),
     ],
 )
-def test_a_location_is_described_in_the_terms_of_the_format(
-    places: dict[str, object], shown: str
-) -> None:
+def test_a_location_is_described_as_in_its_format(places: dict[str, object], shown: str) -> None:
     nowhere = replace(hit_of(""), line_start=None, line_end=None)
     assert describe_location(replace(nowhere, **places)) == shown  # type: ignore[arg-type]
 

@@ -1,5 +1,3 @@
-"""Scores: calibration, weights, and reranking."""
-
 from __future__ import annotations
 
 import random

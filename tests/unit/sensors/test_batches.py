@@ -1,5 +1,3 @@
-"""The sensor that polls batches of embeddings."""
-
 from __future__ import annotations
 
 from types import SimpleNamespace

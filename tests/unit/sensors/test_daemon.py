@@ -1,5 +1,3 @@
-"""The daemon's clock watch, and its filter of log records."""
-
 from __future__ import annotations
 
 import logging
@@ -43,8 +41,6 @@ def test_the_seconds_that_a_clock_was_set_back_are_reported(
         ("Sensor tenants skipped: nothing changed", logging.WARNING, True),
     ],
 )
-def test_only_ticks_that_request_nothing_are_not_logged(
-    message: str, level: int, is_kept: bool
-) -> None:
+def test_ticks_that_request_nothing_are_silent(message: str, level: int, is_kept: bool) -> None:
     record = logging.LogRecord("dagster.daemon.SensorDaemon", level, "", 0, message, None, None)
     assert is_worth_logging(record) is is_kept

@@ -1,5 +1,3 @@
-"""When a failed run may be followed by another one."""
-
 from __future__ import annotations
 
 import time

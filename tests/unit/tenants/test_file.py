@@ -1,5 +1,3 @@
-"""The file tenants.yaml."""
-
 from __future__ import annotations
 
 import os
@@ -37,9 +35,7 @@ def file(tmp_path: Path) -> TenantsFile:
     ("text", "is_blank"),
     [(None, True), ("", True), ("# no entry\n", True), ("tenants: []\n", False)],
 )
-def test_a_missing_or_empty_file_lists_no_tenant_and_is_blank(
-    tmp_path: Path, text: str | None, is_blank: bool
-) -> None:
+def test_a_missing_or_empty_file_is_blank(tmp_path: Path, text: str | None, is_blank: bool) -> None:
     path = tmp_path / "tenants.yaml"
     if text is not None:
         path.write_text(text)
@@ -51,9 +47,7 @@ def test_a_missing_or_empty_file_lists_no_tenant_and_is_blank(
 
 @pytest.mark.parametrize("escape", [r"\0", r"\x00", r"\uD800"])
 @pytest.mark.parametrize("text", ["{id: x, organization: 'VALUE'}", "{id: x, 'VALUE': 1}"])
-def test_load_text_that_postgres_cannot_store_is_refused(
-    tmp_path: Path, text: str, escape: str
-) -> None:
+def test_text_that_postgres_cannot_store_fails(tmp_path: Path, text: str, escape: str) -> None:
     quoted = text.replace("'VALUE'", f'"secret{escape}"')
     (tmp_path / "tenants.yaml").write_text(f"tenants: [{quoted}]\n")
     with pytest.raises(ConfigurationError, match="U\\+0000, or half of a surrogate") as refused:

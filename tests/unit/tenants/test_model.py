@@ -1,5 +1,3 @@
-"""The model of a tenant: its settings, sources, and problems."""
-
 from __future__ import annotations
 
 import re

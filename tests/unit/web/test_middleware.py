@@ -1,5 +1,3 @@
-"""Pages of the web server: who may frame and who may reach them."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""The reference of error texts."""
-
 from __future__ import annotations
 
 import subprocess

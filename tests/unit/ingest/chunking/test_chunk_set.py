@@ -1,5 +1,3 @@
-"""Chunk sets: identities, contexts of chunks, and records."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""All chunkers: their registry, what each promises of any text, and their cost."""
-
 from __future__ import annotations
 
 import re
@@ -59,9 +57,7 @@ def test_a_limit_alone_takes_an_overlap_in_proportion() -> None:
         ("record", {"overlap": 0}, "has no setting overlap"),
     ],
 )
-def test_what_does_not_fit_the_chunker_is_refused(
-    chunker: str, settings: dict[str, Any], says: str
-) -> None:
+def test_settings_that_do_not_fit_fail(chunker: str, settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says) as refused:
         build_chunk_parameters(chunker, **settings)
     assert chunker in refused.value.message
@@ -117,9 +113,7 @@ def test_any_text_keeps_every_promise(parsed: ParsedText, chosen: ChunkParameter
 @pytest.mark.slow
 @quick
 @given(masked_documents(), parameters)
-def test_a_masked_span_takes_no_other_line_along(
-    parsed: ParsedText, chosen: ChunkParameters
-) -> None:
+def test_a_masked_span_removes_no_other_line(parsed: ParsedText, chosen: ChunkParameters) -> None:
     check_promises(parsed, chosen)
     made = chunk_document(parsed, chosen, parsed_digest="d")
     masked = {index for mask in parsed.masked for index in range(mask.start, mask.end)}

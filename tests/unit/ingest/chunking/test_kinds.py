@@ -1,5 +1,3 @@
-"""The chunkers `heading`, `sentence` and `recursive`."""
-
 from __future__ import annotations
 
 import unicodedata
@@ -34,9 +32,7 @@ def split(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[P
 @pytest.mark.slow
 @quick
 @given(documents(), st.sampled_from([(128, 20), (256, 32), (400, 200)]))
-def test_every_passage_that_continues_a_section_overlaps(
-    parsed: ParsedText, limit: tuple[int, int]
-) -> None:
+def test_passages_within_a_section_overlap(parsed: ParsedText, limit: tuple[int, int]) -> None:
     starts = {block.start for block in parsed.blocks if block.kind == "heading"}
     for before, after in pairwise(split(parsed, *limit)):
         if starts.isdisjoint(range(before.end, after.new_start + 1)):
@@ -304,9 +300,7 @@ def test_a_sentence_is_cut_at_words_only_if_it_leaves_no_room(length: int, whole
     [(("sentence", 300, 60), "\n"), (("recursive", 64, 16), " ")],
     ids=["sentence", "recursive"],
 )
-def test_only_the_sentence_around_a_credential_stands_alone(
-    limits: tuple[str, int, int], end: str
-) -> None:
+def test_the_sentence_around_a_credential_is_alone(limits: tuple[str, int, int], end: str) -> None:
     text = f"{prose(9)}{end}Use key-abcdef{end}now. {prose(9)}"
     parsed = with_masks(parsed_from([("paragraph", text)]), ("key-abcdef", "described-sk"))
     assert f"Use **********{end}now." in texts(parsed, passages_of(parsed, parameters_of(*limits)))

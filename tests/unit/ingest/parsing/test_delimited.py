@@ -1,5 +1,3 @@
-"""CSV and TSV: the text is the file's own, and each record is a block."""
-
 from __future__ import annotations
 
 import time
@@ -42,9 +40,7 @@ def test_the_delimiter_is_found(delimiter: str) -> None:
     ("source", "names"),
     [("a,b\tc,d\n1,2\t3,4\n", "a,b | c,d"), ("Name,City\nAnna,Ystad\n", "Name | City")],
 )
-def test_a_tsv_is_split_at_its_tabs_and_without_them_at_its_delimiter(
-    source: str, names: str
-) -> None:
+def test_a_tsv_is_split_at_its_tabs_or_else_at_its_delimiter(source: str, names: str) -> None:
     assert read(source, TSV).blocks[0].heading_path == (names,)
 
 

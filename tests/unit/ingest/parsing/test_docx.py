@@ -1,5 +1,3 @@
-"""DOCX: headings by style, lists, tables, notes, and omitted parts."""
-
 from __future__ import annotations
 
 from typing import Any

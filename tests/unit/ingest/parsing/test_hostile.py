@@ -1,5 +1,3 @@
-"""Hostile documents."""
-
 from __future__ import annotations
 
 import io

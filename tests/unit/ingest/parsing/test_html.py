@@ -233,9 +233,7 @@ def test_cells_that_span_columns_keep_the_next_cells_in_their_columns() -> None:
         ("<math><mi>E</mi><annotation encoding='application/x-tex'>E_0</annotation></math>", "E"),
     ],
 )
-def test_a_number_and_its_power_or_denominator_do_not_become_one_number(
-    source: str, text: str
-) -> None:
+def test_a_number_stays_apart_from_its_power_or_denominator(source: str, text: str) -> None:
     assert lines(read(f"<p>{source}")) == [("paragraph", text)]
     assert lines(read(f"<ul><li>{source}</ul>")) == [("list", f"- {text}")]
 

@@ -1,5 +1,3 @@
-"""The detected language of a document, and when none is detected."""
-
 from __future__ import annotations
 
 import pytest

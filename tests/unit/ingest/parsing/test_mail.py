@@ -1,5 +1,3 @@
-"""EML: headers, body, attachments."""
-
 from __future__ import annotations
 
 from email.message import EmailMessage
@@ -63,9 +61,7 @@ def test_of_alternatives_plain_text_is_read_and_html_where_there_is_none() -> No
     ],
 )
 @pytest.mark.parametrize("has_picture", [False, True])
-def test_html_is_read_where_the_plain_text_only_refers_to_it(
-    plain: str, *, has_picture: bool
-) -> None:
+def test_html_is_read_where_plain_text_only_refers_to_it(plain: str, *, has_picture: bool) -> None:
     page = "<h1>Rundbrief</h1><p>Der Bagger Pelikan gräbt bis Pfingsten in Becken vier.</p>"
     made = message(body=plain)
     made.add_alternative(page, subtype="html")

@@ -1,5 +1,3 @@
-"""Blocks of Markdown: their kinds, and that no text between them is lost."""
-
 from __future__ import annotations
 
 import time
@@ -422,9 +420,7 @@ Last.
     [(MDX_PAGE, MDX), (RST_PAGE, RST), ("# A\n\nÄ <!-- secret\n-->\n\n> b\n%%secret%%", MARKDOWN)],
 )
 @pytest.mark.parametrize("limit", [16, 400])
-def test_chunks_have_no_hidden_text_and_the_offsets_of_the_file(
-    source: str, media_type: str, limit: int
-) -> None:
+def test_chunks_have_the_offsets_of_the_file(source: str, media_type: str, limit: int) -> None:
     parsed = parse(source.encode(), media_type)
     assert from_record(to_record(parsed)) == parsed
     parameters = build_chunk_parameters("recursive", max_tokens=limit, overlap=0)

@@ -1,5 +1,3 @@
-"""Masking of credentials in blocks, in columns of tables, and in every format."""
-
 from __future__ import annotations
 
 import json

@@ -88,7 +88,7 @@ def test_a_picture_without_text_says_so() -> None:
 @pytest.mark.parametrize(
     "size", [(9_000, 9_000), (60_000, 60_000), (2**31 - 1, 1), (2**31 - 1,) * 2]
 )
-def test_what_says_it_is_too_large_is_not_decoded(
+def test_too_large_pictures_stay_packed(
     size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decoded(self: Any) -> None:

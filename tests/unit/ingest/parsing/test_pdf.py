@@ -1,5 +1,3 @@
-"""PDF documents: their text, and their files."""
-
 from __future__ import annotations
 
 from time import process_time
@@ -85,9 +83,7 @@ def test_the_title_in_the_metadata_wins_if_it_is_one() -> None:
 
 @pytest.mark.parametrize("written", [b"<FEFFD80000410042>", b"<FEFFDC00DC00>"])
 @pytest.mark.parametrize("title", [b"(The Great Manual)", b"(Setting out)"])
-def test_half_a_character_in_a_title_or_bookmark_costs_only_that(
-    title: bytes, written: bytes
-) -> None:
+def test_half_a_character_costs_only_its_title_or_bookmark(title: bytes, written: bytes) -> None:
     whole = pdfs.laid_out(PAGES, title="The Great Manual", outline=OUTLINE)
     assert b"/Title " + title in whole
     result = parsed(whole.replace(b"/Title " + title, b"/Title " + written))
@@ -221,9 +217,7 @@ def test_boxes_are_read_in_their_places_with_their_states(data: bytes, text: str
         (["On the 21", "st", " of May."], "On the 21st of May."),
     ],
 )
-def test_raised_numbers_are_separated_from_the_text_before_them(
-    parts: list[str], text: str
-) -> None:
+def test_raised_numbers_are_separated_from_text_before_them(parts: list[str], text: str) -> None:
     assert parsed(pdfs.raised([parts])).text == text
 
 
@@ -347,9 +341,7 @@ def test_scanned_pages_add_to_the_time_and_are_limited() -> None:
 
 
 @pytest.mark.slow
-def test_pages_for_which_there_is_no_time_are_told_and_the_rest_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pages_without_time_for_ocr_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     on = ParseOptions(ocr=True)
     four = pdfs.joined(SCANNED, SCANNED, SCANNED, TYPED)
     parsed = parse_document(four, PDF, on, ParseLimits(ocr_seconds=0))
@@ -413,9 +405,7 @@ def test_a_language_without_data_is_one_clear_error(tmp_path) -> None:  # type: 
         ([(11, "All of the text"), (12, "is of about one size")], None),
     ],
 )  # fmt: skip
-def test_the_title_is_the_text_in_the_largest_type(
-    texts: list[tuple[int, str]], title: str | None
-) -> None:
+def test_the_title_is_the_largest_text(texts: list[tuple[int, str]], title: str | None) -> None:
     lines = [
         f"BT /F1 {size} Tf 72 {700 - 40 * n} Td ({text}) Tj ET"
         for n, (size, text) in enumerate(texts)

@@ -1,5 +1,3 @@
-"""Comparing a listing with known documents, and hashing in between."""
-
 from __future__ import annotations
 
 import os

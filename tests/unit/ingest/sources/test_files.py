@@ -1,5 +1,3 @@
-"""Files of a folder, read without following links."""
-
 from __future__ import annotations
 
 import os

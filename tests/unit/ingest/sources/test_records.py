@@ -1,5 +1,3 @@
-"""Pushed records, and the blocks of pages."""
-
 from __future__ import annotations
 
 import random

@@ -1,5 +1,3 @@
-"""Uploaded files, and their names."""
-
 from __future__ import annotations
 
 import unicodedata

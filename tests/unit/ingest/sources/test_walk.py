@@ -1,5 +1,3 @@
-"""Listing folders that are unusual, hostile or large, or change during the listing."""
-
 from __future__ import annotations
 
 import os

@@ -206,7 +206,7 @@ def test_an_unexpected_error_of_reading_or_listing_is_raised(cache_dir: Path) ->
         assert titles(by_key(pool.map([ok(2)]))) == ["Title 2"]
 
 
-def test_workers_that_do_not_start_are_no_document_s_fault(
+def test_workers_that_do_not_start_are_named(
     cache_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
@@ -237,9 +237,7 @@ def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_worker_s_environment_holds_no_keys(
-    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_has_no_key_of_ours(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "planted")
     monkeypatch.setenv("RAG_ASSETS_DATABASE_URL", "planted")
     worker = WorkerProcess(ParseLimits(), cache_dir)
@@ -279,9 +277,7 @@ worker.parse(pdfs.endless(400_000), None, ParseOptions())
 
 
 @pytest.mark.slow
-def test_a_worker_ends_when_its_parent_is_killed_in_the_midst_of_a_document(
-    cache_dir: Path,
-) -> None:
+def test_a_worker_ends_when_its_parent_is_killed_in_the_midst_of_its_work(cache_dir: Path) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, str(cache_dir)],
         stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},

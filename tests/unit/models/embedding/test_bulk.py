@@ -345,9 +345,7 @@ BAD_VALUES = {
 
 @pytest.mark.parametrize("reason", BAD_VALUES)
 @pytest.mark.parametrize("batch", [1, 4, 20])
-def test_a_bad_vector_among_good_ones_is_found_and_no_good_one_is_sent_again(
-    reason: str, batch: int
-):
+def test_a_bad_vector_among_good_ones_is_found_and_no_good_one_sent_again(reason: str, batch: int):
     embedder = Spoiling(lambda text: text == "text 5", BAD_VALUES[reason], batch=batch)
     lake = Lake()
     outcome = run(embedder, lake, 20)

@@ -33,28 +33,26 @@ def shipped() -> OnnxEmbedder:
 
 
 @pytest.mark.parametrize("text", READ)
-def test_is_read_latin_letters_true(shipped: OnnxEmbedder, text: str) -> None:
+def test_latin_letters_are_read(shipped: OnnxEmbedder, text: str) -> None:
     assert covers_words(shipped, text)
 
 
 @pytest.mark.parametrize("text", UNREAD_QUESTIONS)
-def test_is_read_script_without_words_in_the_vocabulary_false(
-    shipped: OnnxEmbedder, text: str
-) -> None:
+def test_a_script_outside_the_vocabulary_is_unread(shipped: OnnxEmbedder, text: str) -> None:
     assert not covers_words(shipped, text)
 
 
-def test_is_read_embedder_without_tokenizer_true() -> None:
+def test_an_embedder_without_a_tokenizer_reads_all() -> None:
     assert all(covers_words(DeterministicEmbedder(), text) for text in UNREAD_QUESTIONS)
 
 
-def test_unread_share_text_beyond_the_window_is_left_out(shipped: OnnxEmbedder) -> None:
+def test_the_unread_share_is_that_of_the_window(shipped: OnnxEmbedder) -> None:
     share = shipped.compute_unread_share(["Many words of plain English. " * 200])
     assert share is not None
     assert share < UNREAD / 10
 
 
-def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
+def test_the_unread_share_without_letters_is_zero(shipped: OnnxEmbedder) -> None:
     assert shipped.compute_unread_share(["12 — 34", ""]) == 0
 
 
@@ -82,7 +80,7 @@ def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
         (UNREAD_QUESTIONS[0], "ar", "unread"),
     ],
 )
-def test_reading_of_language_that_the_model_card_does_not_name_foreign(
+def test_a_language_that_the_model_card_does_not_name_is_foreign(
     shipped: OnnxEmbedder, text: str, language: str | None, reading: str
 ) -> None:
     assert shipped.languages == {"en"}

@@ -1,5 +1,3 @@
-"""Embedding with a folder's ONNX model."""
-
 from __future__ import annotations
 
 import asyncio
@@ -306,9 +304,7 @@ def test_positions_that_start_after_the_padding_id_limit_the_window(tmp_path: Pa
 
 
 @pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
-def test_a_window_beyond_the_positions_of_the_model_is_cut_to_them(
-    tmp_path: Path, architecture: Architecture
-) -> None:
+def test_a_window_is_cut_to_its_positions(tmp_path: Path, architecture: Architecture) -> None:
     stated = {"max_seq_length": 512}
     folder = sentence_encoder(
         tmp_path / "m", architecture, pooling=CLS, positions=20, stated=stated
@@ -354,9 +350,7 @@ def test_a_dense_module_projects_the_pooled_vector(tmp_path: Path, activation: s
         ("Transformer", "Pooling", "Normalize", "Dense"),
     ],
 )
-def test_modules_that_would_not_be_applied_are_refused(
-    tmp_path: Path, modules: tuple[str, ...]
-) -> None:
+def test_unsupported_modules_are_refused(tmp_path: Path, modules: tuple[str, ...]) -> None:
     folder = sentence_encoder(tmp_path / "m", "bert", pooling=MEAN, modules=modules)
     with pytest.raises(ConfigurationError, match=f"not supported \\({', '.join(modules)}\\)"):
         describe_folder(folder)
@@ -371,9 +365,7 @@ def test_modules_that_would_not_be_applied_are_refused(
         ("Transformer", "Dropout", "Pooling"),
     ],
 )
-def test_modules_that_change_nothing_may_be_there_or_missing(
-    tmp_path: Path, modules: tuple[str, ...]
-) -> None:
+def test_modules_that_change_nothing_may_be_there(tmp_path: Path, modules: tuple[str, ...]) -> None:
     folder = sentence_encoder(tmp_path / "m", "bert", pooling=MEAN, modules=modules)
     expected = embed_as_sentence_transformers(folder, SAMPLES)
     np.testing.assert_allclose(embed(OnnxEmbedder(folder), SAMPLES), expected, atol=1e-5)
@@ -399,9 +391,7 @@ def test_a_dense_module_that_cannot_be_read_is_named_when_it_is_needed(tmp_path:
         embed(OnnxEmbedder(folder), ["a river"])
 
 
-def test_a_dense_module_is_not_needed_where_the_network_has_it_in_itself(
-    tiny_model: Callable[[], Path],
-) -> None:
+def test_a_dense_module_within_the_network_is_not_needed(tiny_model: Callable[[], Path]) -> None:
     folder = tiny_model()
     expected = embed(OnnxEmbedder(folder), ["red"])
     kinds = ("Transformer", "Pooling", "Dense", "Normalize")

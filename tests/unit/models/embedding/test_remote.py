@@ -213,9 +213,7 @@ def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
 @pytest.mark.parametrize(
     ("error", "requests", "tokens"), [(NoProviderKey, 0, 0), (MalformedResponse, 1, 2)]
 )
-def test_only_a_request_that_was_sent_is_charged(
-    error: type[ProviderError], requests: int, tokens: int
-):
+def test_only_sent_requests_are_charged(error: type[ProviderError], requests: int, tokens: int):
     with pytest.raises(error) as caught:
         ask(embedder(Service(failing(1, lambda: error("failed")))))
     assert (caught.value.requests, caught.value.tokens) == (requests, tokens)

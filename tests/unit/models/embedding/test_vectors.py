@@ -1,5 +1,3 @@
-"""Probes and their distances, and vectors distinguished by a revision."""
-
 from __future__ import annotations
 
 import asyncio

@@ -122,7 +122,7 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_an_api_key_is_sent_as_it_is_over_https(
+def test_https_takes_an_api_key(
     ask: Ask, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "of-the-operator")
@@ -157,9 +157,7 @@ def test_coheres_models_get_the_use_of_their_texts(
     assert httpserver.log[0][0].get_json() == sent
 
 
-def test_cohere_3_gets_no_text_of_more_than_2048_characters(
-    httpserver: HTTPServer, ask: Ask
-) -> None:
+def test_cohere_3_gets_no_text_over_2048_characters(httpserver: HTTPServer, ask: Ask) -> None:
     serve(httpserver, {"embeddings": {"float": [[0.5] * 1024]}})
     ask("bedrock", ["é" * 2_048], model=COHERE, **SIGNED)
     with pytest.raises(InputRejected, match="2,048 characters") as caught:
@@ -273,9 +271,7 @@ def test_requests_that_are_given_up_leave_their_threads(monkeypatch: pytest.Monk
     assert texts.count("slow") <= 2
 
 
-def test_a_chat_model_answers_by_the_converse_api(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_chat_model_answers_by_converse(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     httpserver.expect_request(
         "/model/amazon.nova-lite-v1:0/converse", method="POST"
     ).respond_with_json(

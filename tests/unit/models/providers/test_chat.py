@@ -61,9 +61,7 @@ def test_thoughts_are_paid_for_and_not_shown(httpserver: HTTPServer, ask_chat: A
 
 
 @pytest.mark.slow
-def test_thoughts_of_a_server_of_ones_own_are_not_shown(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_thoughts_of_an_own_server_are_hidden(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     said = openai("<think>\nPerhaps [1].\n</think>\nIt is so [2].")
     httpserver.expect_request(OPENAI_PATH).respond_with_json(said)
     completion = ask_chat("openai-compatible")
@@ -87,18 +85,14 @@ def test_an_answer_at_the_token_limit_is_marked_as_cut(
     assert (completion.text, completion.cut) == ("It is", True)
 
 
-def test_a_question_that_its_provider_minds_is_rejected(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_blocked_question_is_rejected(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     said = {"promptFeedback": {"blockReason": "SAFETY"}}
     httpserver.expect_request(GEMINI_PATH).respond_with_json(said)
     with pytest.raises(PromptRejected):
         ask_chat("gemini")
 
 
-def test_without_a_key_a_server_of_ones_own_is_sent_none(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_an_own_server_needs_no_key(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     httpserver.expect_request(OPENAI_PATH).respond_with_json(openai("Yes."))
     assert ask_chat("openai-compatible", key=None).text == "Yes."
     assert "Authorization" not in httpserver.log[0][0].headers
@@ -130,9 +124,7 @@ def chunks(*contents: str, end: str | None = "stop") -> str:
     return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
 
 
-def test_answer_of_a_slow_server_comes_token_by_token(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_slow_server_streams_its_answer(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     body = chunks("<think>Hm.</think>", "It is ", "so [2].", end="length")
     httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
     completion = ask_chat("openai-compatible", silent_seconds=900.0)
@@ -143,9 +135,7 @@ def test_answer_of_a_slow_server_comes_token_by_token(
 
 
 @pytest.mark.parametrize("body", [chunks("It is", end=None), "data: [DONE]\n\n", "data: {\n\n", ""])
-def test_streamed_answer_without_its_end_is_none(
-    httpserver: HTTPServer, ask_chat: AskChat, body: str
-) -> None:
+def test_a_stream_without_end_fails(httpserver: HTTPServer, ask_chat: AskChat, body: str) -> None:
     httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
     with pytest.raises(ChatFailed):
         ask_chat("openai-compatible", silent_seconds=900.0)

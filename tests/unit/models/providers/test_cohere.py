@@ -1,5 +1,3 @@
-"""Cohere's API, through its SDK."""
-
 from __future__ import annotations
 
 import json
@@ -73,9 +71,7 @@ def test_a_call_has_no_more_texts_than_cohere_takes(httpserver: HTTPServer, ask:
         ask("cohere", ["text"] * (limits.texts + 1))
 
 
-def test_a_reranker_scores_passages_in_their_order(
-    httpserver: HTTPServer, ask_reranker: AskReranker
-) -> None:
+def test_a_reranker_scores_in_order(httpserver: HTTPServer, ask_reranker: AskReranker) -> None:
     results = [{"index": 1, "relevance_score": 0.98}, {"index": 0, "relevance_score": 0.1}]
     httpserver.expect_request(RERANK, method="POST").respond_with_json(
         {"id": "07734bd2", "results": results, "meta": {"billed_units": {"search_units": 1}}}
@@ -105,9 +101,7 @@ def test_a_reranker_that_fails_says_how(
     assert KEY not in str(caught.value)
 
 
-def test_a_chat_model_answers_without_its_thinking(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_chat_model_hides_its_thinking(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     content = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}]
     units = {"input_tokens": 5, "output_tokens": 418}
     httpserver.expect_request(CHAT, method="POST").respond_with_json(

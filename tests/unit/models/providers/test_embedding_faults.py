@@ -272,9 +272,7 @@ def test_a_malformed_response_stops_embedding_and_is_not_kept(drive: Drive, how:
 
 
 @pytest.mark.parametrize("how", ["another dimension", "one vector too few", "zeros", "no vector"])
-def test_every_refused_response_is_charged_and_counts_against_the_cap(
-    server: EmbeddingServer, how: str
-):
+def test_refused_responses_are_charged_and_count_against_the_cap(server: EmbeddingServer, how: str):
     server.always, server.seconds = Spoilt(SPOILT[how]), 0.1
     price = Price(per_million=1.0)
     cap = Cap("per_day", 2.5 * BATCH * 1_100e-6, 0.0, None)
@@ -311,9 +309,7 @@ def test_one_bad_text_among_many_is_found_and_the_others_are_kept(drive: Drive):
 
 
 @pytest.mark.parametrize("status", [400, 500, 503])
-def test_a_server_that_fails_for_one_text_embeds_all_others_and_is_not_asked_for_them_again(
-    drive: Drive, status: int
-):
+def test_a_server_that_fails_for_one_text_embeds_all_others_once(drive: Drive, status: int):
     drive.server.rejects, drive.server.rejection = lambda text: text.endswith(" 5"), status
     outcome = drive.run()
     assert outcome.outage is None

@@ -45,9 +45,7 @@ def test_the_first_model_gets_the_task_as_a_parameter(httpserver, ask, purpose, 
     ("purpose", "prefix"),
     [("document", "title: none | text: "), ("query", "task: search result | query: ")],
 )
-def test_the_second_model_gets_the_task_as_a_prefix_and_returns_a_vector_each(
-    httpserver, ask, purpose, prefix
-):
+def test_the_second_model_gets_the_task_as_a_prefix(httpserver, ask, purpose, prefix):
     said = answer(2, 3072, usageMetadata={"promptTokenCount": 11})
     httpserver.expect_request(path("gemini-embedding-2")).respond_with_json(said)
     reply = ask("gemini", model="gemini-embedding-2", dimensions=3072, purpose=purpose)

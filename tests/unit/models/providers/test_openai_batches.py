@@ -113,9 +113,7 @@ def test_a_batch_is_found_by_its_tag(server: BatchServer) -> None:
     assert ask(server, lambda api: api.find("three", now)) is None
 
 
-def test_a_text_that_is_refused_has_no_vector_and_costs_no_other_its_own(
-    server: BatchServer,
-) -> None:
+def test_a_refused_text_has_no_vector_and_costs_no_other_its_own(server: BatchServer) -> None:
     batch_id = submit(server)
     server.finish()
     refused = {"custom_id": "key-3", "response": {"status_code": 400, "body": {}}, "error": None}
@@ -239,9 +237,7 @@ def test_no_key_passes_for_the_id_of_a_batch(
 
 
 @pytest.mark.parametrize("status", [KEY, ["x"], {"x": 1}, "done\x00", None, 7])
-def test_a_state_that_is_none_is_no_statement(
-    httpserver: HTTPServer, ask_api: Ask[Any], status: object
-) -> None:
+def test_an_unknown_state_fails(httpserver: HTTPServer, ask_api: Ask[Any], status: object) -> None:
     httpserver.expect_request(BATCH).respond_with_json({"id": "batch_1", "status": status})
     with pytest.raises(ProviderUnavailable, match="malformed response") as caught:
         ask_api(lambda api: api.status("batch_1"))
@@ -254,9 +250,7 @@ def test_a_code_is_one_that_is_known(httpserver: HTTPServer, ask_api: Ask[Any]) 
     assert ask_api(lambda api: api.status("batch_1")) == BatchStatus("failed", "failed")
 
 
-def test_results_that_are_gone_are_lost_and_not_refused(
-    httpserver: HTTPServer, ask_api: Ask[Any]
-) -> None:
+def test_results_that_are_gone_are_lost(httpserver: HTTPServer, ask_api: Ask[Any]) -> None:
     httpserver.expect_oneshot_request(BATCH).respond_with_json({}, status=404)
     with pytest.raises(BatchLost, match="different account"):
         read_results(ask_api)

@@ -66,7 +66,7 @@ def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
 
 
 @pytest.mark.parametrize("provider", ["ollama", "vllm"])
-def test_a_chat_model_answers_without_a_key(
+def test_a_chat_model_needs_no_key(
     httpserver: HTTPServer, ask_chat: AskChat, provider: str
 ) -> None:
     message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}

@@ -161,9 +161,7 @@ def test_every_extra_of_a_provider_installs_its_sdk() -> None:
             assert any(need.startswith(package) for need in extras[provider.extra.name])
 
 
-def test_a_provider_without_its_sdk_names_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_sdk_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = {"voyageai", "cohere", "botocore", "azure", "azure.identity"}
     monkeypatch.setattr(
         "rag_assets.models.providers.base.find_spec",
@@ -266,9 +264,7 @@ def test_a_provider_that_is_not_known_is_named_with_those_that_are() -> None:
         (None, None),
     ],
 )
-def test_a_chat_models_name_determines_its_provider(
-    chat_model: str | None, name: str | None
-) -> None:
+def test_a_chat_models_name_names_a_provider(chat_model: str | None, name: str | None) -> None:
     provider = find_chat_provider(chat_model)
     assert (provider.name if provider else None) == name
 

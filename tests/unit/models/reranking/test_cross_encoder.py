@@ -100,9 +100,7 @@ def test_the_shipped_model_orders_passages_that_share_the_words_of_the_question(
 
 
 @pytest.mark.slow
-def test_a_damaged_shipped_model_is_not_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_model_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(shutil.copytree(MODELS / MS_MARCO, tmp_path / MS_MARCO))
     monkeypatch.setattr(cross_encoder_module, "MODELS", tmp_path)
     with (folder / "model_quantized.onnx").open("r+b") as stream:

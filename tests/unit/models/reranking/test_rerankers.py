@@ -1,5 +1,3 @@
-"""Rerankers over the network: requests, failures, pauses."""
-
 from __future__ import annotations
 
 import asyncio

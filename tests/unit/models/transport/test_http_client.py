@@ -158,9 +158,7 @@ def test_a_request_to_another_server_is_held_back(httpserver, inside):
     assert inside.log == []
 
 
-def test_proxies_and_passwords_of_the_environment_are_not_for_tenants(
-    httpserver, inside, monkeypatch, tmp_path
-):
+def test_proxies_of_the_environment_are_not_for_tenants(httpserver, inside, monkeypatch, tmp_path):
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.2:{inside.port}")
     netrc = tmp_path / "netrc"

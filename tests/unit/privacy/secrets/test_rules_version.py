@@ -92,9 +92,7 @@ def test_the_version_is_known_without_loading_a_scanner() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_constant_counts_by_its_value_and_not_by_its_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_constant_counts_by_its_value_not_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(_tables())
     monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._SHORTEST, raising=False)
     monkeypatch.delattr(logins, "_SHORTEST")

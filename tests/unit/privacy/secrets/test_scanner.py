@@ -1,5 +1,3 @@
-"""The scanner of credentials: findings, names, and masks."""
-
 from __future__ import annotations
 
 import subprocess
@@ -41,9 +39,7 @@ def test_a_token_is_found_between_any_marks(scanner: SecretScanner, name: str, e
 
 @pytest.mark.parametrize("gap", ["\n", "\r\n", " ", "\u00ad", "\u00ad\n", "\u200b", "\n  "])
 @pytest.mark.parametrize("name", planted.TOKENS)
-def test_a_token_wrapped_by_a_layout_is_found_whole(
-    scanner: SecretScanner, name: str, gap: str
-) -> None:
+def test_a_wrapped_token_is_found_whole(scanner: SecretScanner, name: str, gap: str) -> None:
     token = planted.TOKENS[name]
     half = len(token) // 2
     wrapped = token[:half] + gap + token[half:]
@@ -126,9 +122,7 @@ def test_an_assigned_password_is_found_without_its_name(scanner: SecretScanner, 
         "PWD: '/home/somebody1/project'", "passphrase: 'sample'",
     ],
 )  # fmt: skip
-def test_placeholders_and_code_of_documentation_are_not_found(
-    scanner: SecretScanner, line: str
-) -> None:
+def test_placeholders_and_code_of_pages_are_not_found(scanner: SecretScanner, line: str) -> None:
     assert found(scanner, line) == []
 
 
@@ -193,9 +187,7 @@ def test_scanners_of_a_process_share_the_rules(scanner: SecretScanner, tmp_path:
 
 
 @pytest.mark.parametrize("prefix", ["GOCSPX" + "-", "hv" + "s."])
-def test_the_name_of_a_value_continues_no_complete_token(
-    scanner: SecretScanner, prefix: str
-) -> None:
+def test_the_name_of_a_value_continues_no_whole_token(scanner: SecretScanner, prefix: str) -> None:
     token = prefix + planted.GITHUB[4:32]
     assert found(scanner, f"{token}\nPrivateKey = a value\n") == [token]
     wrapped = f"{token[:20]}\n{token[20:]}"
@@ -270,9 +262,7 @@ password: >-\\n  X""".splitlines()
 @pytest.mark.slow
 @pytest.mark.parametrize("notation", NOTATIONS)
 @pytest.mark.parametrize("value", [VALUE, WORDED], ids=["mixed", "letters"])
-def test_a_password_is_found_without_its_name(
-    scanner: SecretScanner, notation: str, value: str
-) -> None:
+def test_a_password_is_found_in_code(scanner: SecretScanner, notation: str, value: str) -> None:
     line = notation.replace("\\n", "\n").replace("X", value)
     spans = found(scanner, f"Kept for later.\n\n{line}\n\nThat is all.\n")
     assert [span.strip("\"'`-") for span in spans] == [value]
@@ -360,9 +350,7 @@ def test_a_file_name_that_is_not_utf8_can_be_redacted(scanner: SecretScanner) ->
     ["كلمة المرور", "كلمة السر", "رمز عبور", "گذرواژه", "סיסמה", "הסיסמה", "पासवर्ड", "รหัสผ่าน",
      "Mật khẩu", "Kata sandi", "Κωδικός πρόσβασης"],
 )  # fmt: skip
-def test_a_password_is_found_by_its_name_in_further_scripts(
-    scanner: SecretScanner, name: str
-) -> None:
+def test_a_password_is_found_by_name_in_further_scripts(scanner: SecretScanner, name: str) -> None:
     assert found(scanner, f"{name}: Qw7!xPz92k") == ["Qw7!xPz92k"]
 
 

@@ -216,9 +216,7 @@ def test_terms_that_entries_have_do_not_change_without_another_version() -> None
     ("question", "analysis"),
     [("می\u200cخواهم", "fa"), ("کتاب\u200cها را", "fa"), ("Vereins\u00adsatzung", "de")],
 )
-def test_a_joiner_within_a_word_of_a_question_does_not_split_it(
-    question: str, analysis: str
-) -> None:
+def test_a_joiner_within_a_word_of_a_question_splits_nothing(question: str, analysis: str) -> None:
     entry = set(compute_lexical_terms(question, analysis).split())
     assert parse_query_words(question, (analysis,)).forms <= entry
 

@@ -131,7 +131,7 @@ def test_dead_rows_leave_no_bytes_in_any_file(
     assert embedding_tables(acme) == {f"embeddings/{build_embedder_slug(E)}"}
 
 
-def test_incomplete_files_of_a_killed_writer_are_deleted(
+def test_incomplete_files_are_deleted(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker
 ) -> None:
     acme.append_parsed([parsed_row("a")])
@@ -195,9 +195,7 @@ def test_many_small_files_make_compaction_due(lake: Lake, acme: TenantLake) -> N
 
 
 @pytest.mark.slow
-def test_large_tables_are_rewritten_in_ranges(
-    acme: TenantLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_tables_become_ranges(acme: TenantLake, monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(EMBEDDINGS_TABLE, file_bytes=4_000)
     monkeypatch.setattr("rag_assets.storage.lake.rows.EMBEDDINGS_TABLE", small)
     texts, _ = fill(acme, 40)
@@ -207,9 +205,7 @@ def test_large_tables_are_rewritten_in_ranges(
     assert acme.read_vector_hashes(E) == set(texts)
 
 
-def test_large_files_lose_their_duplicate_and_dead_rows(
-    acme: TenantLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_lose_needless_rows(acme: TenantLake, monkeypatch: pytest.MonkeyPatch) -> None:
     large = replace(EMBEDDINGS_TABLE, file_bytes=2)  # no file is small
     monkeypatch.setattr("rag_assets.storage.lake.rows.EMBEDDINGS_TABLE", large)
     for texts in (["a"], ["b"], ["a", "c"], ["dead"]):
@@ -291,9 +287,7 @@ def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(
 
 
 @pytest.mark.parametrize("has_tables", [True, False])
-def test_spooled_vectors_outlive_compaction_and_no_erasure(
-    acme: TenantLake, has_tables: bool
-) -> None:
+def test_spooled_vectors_outlive_only_compaction(acme: TenantLake, has_tables: bool) -> None:
     if has_tables:
         fill(acme, 1)
 

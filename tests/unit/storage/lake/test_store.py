@@ -1,5 +1,3 @@
-"""The store of the lake: reading, writing, and crashes."""
-
 from __future__ import annotations
 
 import os
@@ -175,9 +173,7 @@ def test_overlapping_files_are_read_once(acme: TenantLake) -> None:
     assert sorted(acme.vectors(MINI, ["a", "b", "c"]).hashes) == ["a", "b", "c"]
 
 
-def test_tenants_and_incarnations_are_separate(
-    lake: Lake, acme: TenantLake, parsed_row: ParsedMaker
-) -> None:
+def test_tenants_are_kept_separate(lake: Lake, acme: TenantLake, parsed_row: ParsedMaker) -> None:
     row = parsed_row("ours")
     acme.append_parsed([row])
     lake.tenant("acme", 2).append_parsed([parsed_row("next incarnation")])
@@ -283,9 +279,7 @@ def test_rows_of_another_writer_are_seen(acme: TenantLake, other: TenantLake) ->
     assert acme.find_missing_vectors(E, texts(1, 2, 3)) == set(texts(3))
 
 
-def test_files_that_another_writer_merged_are_read_anew(
-    acme: TenantLake, other: TenantLake
-) -> None:
+def test_files_that_another_writer_merged_are_reread(acme: TenantLake, other: TenantLake) -> None:
     for number in range(24):
         append(acme, number)
     assert len(held(acme, *range(24))) == 24

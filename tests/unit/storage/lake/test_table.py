@@ -1,5 +1,3 @@
-"""Tables of the lake: selections, and columns that later versions add."""
-
 from __future__ import annotations
 
 import random
@@ -119,9 +117,7 @@ def test_digests_tell_block_ids_and_stay_as_they_were_without() -> None:
 
 
 @pytest.mark.parametrize("facts", [{"mark_bytes": 3}, {"gaps": (Gap(0, 9), Gap(4, 1))}])
-def test_facts_about_the_source_are_read_as_written(
-    acme: TenantLake, facts: dict[str, Any]
-) -> None:
+def test_facts_of_the_source_are_read_as_written(acme: TenantLake, facts: dict[str, Any]) -> None:
     marked = replace(PLAIN, **facts)
     rows = [
         ParsedRow(key, compute_parsed_digest(one), one)

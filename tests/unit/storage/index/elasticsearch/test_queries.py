@@ -1,5 +1,3 @@
-"""Queries, and the hits in their responses."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
