@@ -131,9 +131,8 @@ def names_of_tests(path: str) -> set[str]:
 
 
 def test_no_link_of_the_project_leads_nowhere() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = ["git", "ls-files", "-s"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     lines = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
     links = [path for mode, _, _, path in lines if mode == "120000"]
     assert {"dagster.yaml", "workspace.yaml"} <= set(links)

@@ -140,9 +140,7 @@ def test_a_refusal_before_a_small_body_keeps_the_connection(port: int, size: int
         (["Content-Length: 10", "Connection: close"], b"a" * 10),
     ],
 )
-def test_a_refusal_announces_the_end_of_connection(
-    port: int, fields: list[str], rest: bytes
-) -> None:
+def test_a_refusal_announces_the_connections_end(port: int, fields: list[str], rest: bytes) -> None:
     with connected(port) as connection:
         connection.sendall(_post(*fields))
         time.sleep(0.05)

@@ -241,9 +241,8 @@ def test_a_cancelled_caller_leaves_nothing_reserved() -> None:
         chat, spending = paid(Books(), model, per_day=MOST)
 
         async def given_up(chat: BilledChat = chat, moment: float = moment) -> None:
-            asking = asyncio.ensure_future(
-                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
-            )
+            answer = chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
+            asking = asyncio.ensure_future(answer)
             await asyncio.sleep(moment)
             asking.cancel()
             await asyncio.wait([asking])

@@ -31,9 +31,8 @@ def nanoseconds(at: datetime) -> int:
 def listed(name: str, changed: datetime = NOW - 9 * HOUR, size: int = 5) -> ListedDocument:
     at = nanoseconds(changed)
     uri = build_uri("files", name)
-    return ListedDocument(
-        "files", name, compute_document_id("files", name), uri, None, size, at, at, 1
-    )
+    id_ = compute_document_id("files", name)
+    return ListedDocument("files", name, id_, uri, None, size, at, at, 1)
 
 
 def row(document: ListedDocument, status: Status = "READY", key: str = "k1") -> Document:

@@ -148,9 +148,8 @@ def test_what_was_withheld_upstream_does_not_fail() -> None:
 
 def test_a_leak_fails_and_names_document_place_and_rules() -> None:
     leak = Leak("text", 4, ("aws", "pem"))
-    verdict = verdict_of_secrets(
-        [LeakingDocument("id", "key", "files/a.md", (leak,))], ScanCounts(1, 5)
-    )
+    leaking = LeakingDocument("id", "key", "files/a.md", (leak,))
+    verdict = verdict_of_secrets([leaking], ScanCounts(1, 5))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert verdict.offenders == (("files/a.md", "text", 4, "aws, pem"),)
 

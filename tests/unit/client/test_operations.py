@@ -138,9 +138,8 @@ def test_answers_match_their_description(description: Mapping[str, Any], call: C
     assert answers
     ours = TypeAdapter(call.answer).json_schema()
     for theirs in answers:
-        assert resolved(ours, ours.get("$defs", {})) == resolved(
-            theirs, description["components"]["schemas"]
-        )
+        definitions = description["components"]["schemas"]
+        assert resolved(ours, ours.get("$defs", {})) == resolved(theirs, definitions)
 
 
 def test_problems_are_read_as_they_are_described(description: Mapping[str, Any]) -> None:

@@ -69,9 +69,8 @@ def test_an_own_account_and_certificate_replace_those_of_the_environment(
     environ["RAG_ASSETS_ELASTICSEARCH_FINGERPRINT"] = "ab" * 32
     for name in ("key", "ca.pem"):
         (tmp_path / name).write_text("own")
-    own = Installation(
-        elasticsearch_api_key_file=tmp_path / "key", elasticsearch_ca_file=tmp_path / "ca.pem"
-    )
+    key, certificate = tmp_path / "key", tmp_path / "ca.pem"
+    own = Installation(elasticsearch_api_key_file=key, elasticsearch_ca_file=certificate)
     settings = own.settings(environ)
     found = settings.elasticsearch
     assert settings.elasticsearch_url == "https://a"

@@ -207,9 +207,7 @@ def test_a_persons_home_and_the_root_folder_are_no_installation(
     monkeypatch.setattr("rag_assets.common.settings.PROJECT_ROOT", packages)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path if of_a_person else "/")
-    with pytest.raises(
-        ConfigurationError, match="cannot be the folder of an installation"
-    ) as caught:
+    with pytest.raises(ConfigurationError, match="cannot be the folder of an install") as caught:
         Settings.from_environment({})
     assert "set RAG_ASSETS_HOME" in (caught.value.hint or "")
     named = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path)})

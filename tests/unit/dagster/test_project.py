@@ -119,7 +119,7 @@ def test_a_job_materializes_what_is_upstream_of_all_tenants_or_of_one() -> None:
     merged = dg.Definitions.merge(
         team(),
         build_defs(
-            name="kb", upstream={"eu": [wiki_of_eu], "us-east": [wiki_export, "elsewhere/table"]}
+            name="kb", upstream={"eu": [wiki_of_eu], "us-east": [wiki_export, "else/table"]}
         ),
     )
     repository = merged.get_repository_def()
@@ -140,9 +140,7 @@ def test_a_job_materializes_what_is_upstream_of_all_tenants_or_of_one() -> None:
     ("automation", "sensors", "has_schedules"),
     [("sync", SYNCING, False), ("none", set(), False), ("all", SYNCING, True)],
 )
-def test_automation_chooses_what_runs(
-    automation: Any, sensors: set[str], has_schedules: bool
-) -> None:
+def test_automation_chooses_parts(automation: Any, sensors: set[str], has_schedules: bool) -> None:
     found = names(build_defs(name="kb", automation=automation))
     plain = {name.removeprefix("kb_") for name in found["sensors"]}
     assert plain >= sensors

@@ -124,9 +124,7 @@ def small(tmp_path: Path) -> Iterator[Small]:
         server.process.wait()
 
 
-def test_a_command_has_the_environment_and_streams_of_its_client(
-    small: Small, tmp_path: Path
-) -> None:
+def test_a_command_has_environment_and_streams_of_its_client(small: Small, tmp_path: Path) -> None:
     code, out, _ = small.run("tell", cwd=tmp_path, umask=0o027)
     folder, given, umask, session = out.split()
     assert (code, folder, given, umask) == (0, str(tmp_path), "this", "27")
@@ -289,9 +287,8 @@ def test_a_server_of_another_container_is_not_used(tmp_path: Path) -> None:
     (code / "versioned.py").write_text("VERSION = 1\n")
     server = Small(home, code, None)  # type: ignore[arg-type]
     command = [sys.executable, "-B", "-m", "tests.unit.forkserver.small_server"]
-    container = start_command_in_namespace(
-        [*command, str(home), str(code), "0"], server.environment
-    )
+    command += [str(home), str(code), "0"]
+    container = start_command_in_namespace(command, server.environment)
     try:
         wait_for(server.answers)
         # Its small pids are those of other processes here, which signals would be sent to.

@@ -23,9 +23,8 @@ from rag_assets.storage.catalog.documents.status import NEVER
 
 def stage(*, is_hurried: bool = False, has_changed: bool = False, at: float) -> StageTime:
     """Return a stage of ten seconds that started so many seconds ago."""
-    fields = SimpleNamespace(
-        limits=SliceLimits(hurried_seconds=1.0), has_changed=lambda: has_changed
-    )
+    limits = SliceLimits(hurried_seconds=1.0)
+    fields = SimpleNamespace(limits=limits, has_changed=lambda: has_changed)
     made = StageTime(cast("TenantContext", cast("Any", fields)), 10.0, is_hurried=is_hurried)
     made.deadline -= at
     made._hurried_deadline -= at

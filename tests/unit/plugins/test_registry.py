@@ -118,9 +118,8 @@ def test_a_name_of_the_core_is_refused() -> None:
 
 
 def test_parts_are_imported_when_they_are_loaded() -> None:
-    systems = Systems(
-        [installed("a", tools={"there": "json:loads", "gone": "json:no_such_attribute"})]
-    )
+    tools = {"there": "json:loads", "gone": "json:no_such_attribute"}
+    systems = Systems([installed("a", tools=tools)])
     parts = systems.parts("tools")
     assert parts["there"].load()("[1]") == [1]
     with pytest.raises(ConfigurationError, match="tools: 'gone' cannot be loaded") as raised:

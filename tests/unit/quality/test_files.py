@@ -118,9 +118,8 @@ def test_all_wrong_lines_are_told_and_none_of_the_right_ones_is_taken(write: Wri
     more = write("b.yaml", "leave: [1]\n")
     first, second, third = wrong(write("a.yaml", text), more)
     assert first == "a.yaml, line 10: the question is missing"
-    assert second.startswith(
-        "b.yaml, line 1: the item must be a judgement with a path, or the hash"
-    )
+    said = "b.yaml, line 1: the item must be a judgement with a path, or the hash"
+    assert second.startswith(said)
     assert third.startswith("a.yaml, line 11: no judgement has a grade of 2 or more")
 
 
@@ -175,9 +174,7 @@ def test_queries_that_the_split_does_not_judge_are_left_out(write: Write) -> Non
          "test.tsv, line 6: this passage is already judged in line 2"),
     ],
 )  # fmt: skip
-def test_a_wrong_line_of_beir_is_named(
-    write: Write, queries: str, qrels: str, message: str
-) -> None:
+def test_a_wrong_line_of_beir_fails(write: Write, queries: str, qrels: str, message: str) -> None:
     folder = write("set/queries.jsonl", queries).parent
     write("set/qrels/test.tsv", qrels)
     [line] = wrong(folder)

@@ -76,9 +76,8 @@ def test_few_questions_never_fail(count: int) -> None:
 
 def test_synthetic_questions_decide_nothing() -> None:
     good, bad = part([1.0] * MANY), part([0.0] * MANY)
-    found = judge_comparison(
-        BuildComparison(build(2, good, bad), build(1, good, good), ()), QualityConfig()
-    )
+    both = BuildComparison(build(2, good, bad), build(1, good, good), ())
+    found = judge_comparison(both, QualityConfig())
     assert (found.outcome, found.worse) == ("pass", ())
 
 

@@ -131,9 +131,8 @@ def test_another_address_keeps_the_account_and_the_certificate(tmp_path: Path) -
     environ = of(API_KEY="secret-key", FINGERPRINT="ab" * 32)
     settings = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path), **environ})
     found = build_connection(settings, "https://a", environ)
-    assert found == ElasticsearchConnection(
-        ("https://a",), api_key="secret-key", fingerprint="ab" * 32
-    )
+    pin = "ab" * 32
+    assert found == ElasticsearchConnection(("https://a",), api_key="secret-key", fingerprint=pin)
 
 
 def test_a_resource_keeps_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,9 +172,7 @@ def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
         (of(CA_FILE="/nowhere/ca.pem"), "CA_FILE cannot be read"),
     ],
 )
-def test_unusable_settings_are_refused(
-    tmp_path: Path, environ: dict[str, str], message: str
-) -> None:
+def test_unusable_settings_fail(tmp_path: Path, environ: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message) as refused:
         connection(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=URL, **environ)
     assert refused.value.hint

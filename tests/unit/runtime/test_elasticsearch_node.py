@@ -27,9 +27,8 @@ def test_a_recent_jdk_is_preferred_and_brings_its_vector_module(tmp_path: Path) 
 def test_a_recent_runtime_without_the_module_does_without(tmp_path: Path) -> None:
     java = find_java({"JAVA_HOME": str(java_home(tmp_path, "21", "java.base"))})
     assert java.home == tmp_path
-    assert not any(
-        "vector" in option for option in build_jvm_options(java, home=tmp_path, heap="1g")
-    )
+    options = build_jvm_options(java, home=tmp_path, heap="1g")
+    assert not any("vector" in option for option in options)
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,8 @@ def test_a_failed_start_quotes_the_log_without_stack_frames(server: BackgroundPr
     code = "print('\\x1b[31mcannot open the index\\x1b[0m\\n\\tat org.Frame(Frame.java)'); exit(3)"
     with pytest.raises(ServiceUnavailable) as caught:
         start(server, code)
-    assert caught.value.message == (
-        "Sleeper ended while starting; its log ends with:\n  cannot open the index"
-    )
+    said = "Sleeper ended while starting; its log ends with:\n  cannot open the index"
+    assert caught.value.message == said
     assert str(server.log_file) in (caught.value.hint or "")
     assert not server.pid_file.exists()
 

@@ -174,9 +174,8 @@ def test_the_first_tenants_are_not_told_of_though_they_come_in_the_middle_of_a_l
 
 
 def test_who_reads_what_nobody_tells_of_is_not_watched(watched: Folders) -> None:
-    partly = TenantSources(
-        (str(watched.path / "a"), str(watched.path / "missing")), is_reported=True
-    )
+    roots = (str(watched.path / "a"), str(watched.path / "missing"))
+    partly = TenantSources(roots, is_reported=True)
     other = TenantSources((str(watched.path / "a"),), is_reported=False)
     watched.folders.watch_sources({**watched.sources("a"), "partly": partly, "other": other})
     watched.changed()
@@ -329,9 +328,7 @@ def test_git_is_not_watched(trees: FolderTrees, root: Path) -> None:
     assert read_changes(trees) == Changes()
 
 
-def test_a_replaced_root_is_no_root_any_more(
-    trees: FolderTrees, root: Path, tmp_path: Path
-) -> None:
+def test_a_replaced_root_is_no_root_anymore(trees: FolderTrees, root: Path, tmp_path: Path) -> None:
     assert trees.roots == {str(root)}
     root.rename(tmp_path / "former")
     root.mkdir()

@@ -273,6 +273,5 @@ def test_seal_changes_with_key_tenant_and_every_passage() -> None:
         compute_seal(knowing, b"key", "acme"),
     ]
     assert len({seal, *others}) == len(others) + 1
-    assert seal not in build_prompt("When?", knowing, others[-1]).replace(
-        f"\\[END CONTEXT {seal}]", ""
-    )
+    told = build_prompt("When?", knowing, others[-1])
+    assert seal not in told.replace(f"\\[END CONTEXT {seal}]", "")

@@ -206,9 +206,8 @@ def test_a_claim_with_a_figure_that_its_passage_lacks_is_removed() -> None:
 
 def test_such_a_claim_is_marked_where_that_is_asked_for() -> None:
     kept = enforce_citations(WRONG, HITS, mark=True)
-    assert kept == (
-        "The valve opens at 45 bar [unsupported]. Pumps are greased every second Monday [2]."
-    )
+    said = "The valve opens at 45 bar [unsupported]. Pumps are greased every second Monday [2]."
+    assert kept == said
     # What is wrong in another way goes all the same, and a mark of the model's keeps nothing.
     other = "It was made in Bern [unsupported]. Ask +49 30 1234567 about the valve [1]. "
     assert enforce_citations(other + WRONG, HITS, mark=True) == kept

@@ -111,9 +111,8 @@ def test_claim_in_other_words_than_its_passage_is_supported(claim: str, passage:
 def test_contrary_claim_is_marked_where_the_tenant_asks_for_it() -> None:
     passage = [Passage("The gate is closed at night.")]
     answer = "The gate is not closed at night [1]."
-    assert enforce_citations(answer, passage, mark=True) == (
-        "The gate is not closed at night [unsupported]."
-    )
+    marked = enforce_citations(answer, passage, mark=True)
+    assert marked == "The gate is not closed at night [unsupported]."
     assert enforce_citations(answer, passage) == ""
 
 

@@ -158,9 +158,8 @@ def test_meaning_decides_where_words_do_not() -> None:
 
 
 def shown(text: str, question: str, blocks: Sequence[BlockPlace]) -> tuple[str | None, str]:
-    return build_block_excerpt(
-        text, question, list_block_parts(text, question, blocks, offset=OFFSET)
-    )
+    parts = list_block_parts(text, question, blocks, offset=OFFSET)
+    return build_block_excerpt(text, question, parts)
 
 
 def laid_out(texts: Sequence[str]) -> tuple[str, list[BlockPlace]]:

@@ -31,9 +31,8 @@ def test_a_floor_moves_with_the_embedders_cosines(middle: float) -> None:
 
 def test_relevant_passages_among_the_random_ones_raise_a_floor_little() -> None:
     alone = compute_threshold([compute_question_floor(chance(seed)) for seed in range(30)])
-    mixed = compute_threshold(
-        [compute_question_floor([*chance(seed), 0.6, 0.65, 0.7]) for seed in range(30)]
-    )
+    floors = [compute_question_floor([*chance(seed), 0.6, 0.65, 0.7]) for seed in range(30)]
+    mixed = compute_threshold(floors)
     assert alone <= mixed < alone + 0.02
 
 
@@ -160,9 +159,8 @@ def test_a_blend_weighs_both_scores_over_the_passages_that_were_scored() -> None
         order = order_by_reranker(Reranking(scores, blend=blend), FOUND, lambda _: False, fused)
         return "".join(passage.id for passage in order)
 
-    assert [blended(blend) for blend in (0.1, 0.4, 0.6, 1.0)] == [
-        *("abcdef", "bacdef", "cbadef", "cbadef")
-    ]
+    orders = [blended(blend) for blend in (0.1, 0.4, 0.6, 1.0)]
+    assert orders == ["abcdef", "bacdef", "cbadef", "cbadef"]
     # Equal scores of the model leave the order of the search; so does a single passage.
     assert blended(0.5, dict.fromkeys("abc", 3.0)) == "abcdef"
     assert blended(0.5, {"a": 3.0}) == "abcdef"
@@ -171,9 +169,8 @@ def test_a_blend_weighs_both_scores_over_the_passages_that_were_scored() -> None
 
 def resolved(wanted: bool | None, **retrieval: object) -> ResolvedSearch:
     tenant = Tenant.from_config({"id": "acme", "retrieval": retrieval})
-    return ResolvedSearch.resolve(
-        tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None
-    )
+    request = SearchRequest(query="q", top_k=7, rerank=wanted)
+    return ResolvedSearch.resolve(tenant, request, "q", None)
 
 
 def test_the_request_or_else_the_tenant_decides_whether_to_rerank() -> None:

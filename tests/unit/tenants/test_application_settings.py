@@ -26,9 +26,8 @@ def test_without_settings_the_operators_configuration_is_in_force() -> None:
 
 
 def test_another_model_of_the_same_provider_takes_nothing_of_the_former_ones() -> None:
-    wanted = find_wanted_embedder(
-        ApplicationSettings(embedding_model="text-embedding-3-small"), LARGE
-    )
+    small = ApplicationSettings(embedding_model="text-embedding-3-small")
+    wanted = find_wanted_embedder(small, LARGE)
     expected = {"provider": "openai", "model": "text-embedding-3-small", "dimensions": None}
     assert wanted == expected
 
@@ -61,9 +60,8 @@ def test_a_model_is_in_force_once_it_was_taken() -> None:
     settings = ApplicationSettings(provider="local")
     assert is_pending(settings, operators)
     assert overlay_settings(config, settings) == config
-    taken = ApplicationSettings(
-        provider="local", embedder=find_wanted_embedder(settings, operators)
-    )
+    embedder = find_wanted_embedder(settings, operators)
+    taken = ApplicationSettings(provider="local", embedder=embedder)
     assert not is_pending(taken, operators)
     assert Tenant.from_config(overlay_settings(config, taken)).embedder.provider == "local"
     # Back to the operator's is a change of model like any other.

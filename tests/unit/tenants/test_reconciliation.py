@@ -59,9 +59,8 @@ def test_tenants_of_the_file_are_put(record: Record | None) -> None:
 
 
 def test_tenants_made_over_the_api_are_left_alone() -> None:
-    changes = plan_tenants(
-        {"a": CONFIG}, known(Record("a", origin="api", config={"id": "b"})), HOME
-    )
+    listed = known(Record("a", origin="api", config={"id": "b"}))
+    changes = plan_tenants({"a": CONFIG}, listed, HOME)
     assert (changes.put, changes.disable) == ((), ())
 
 
@@ -105,9 +104,8 @@ def test_other_tenants_go_before_those_of_a_list() -> None:
     usable, problems = split_conflicts("agents", listed, {"e"}, records)
     assert set(usable) == {"a", "d"}
     said = [problem.advice for problem in problems]
-    assert said[0].startswith(
-        "agents.yaml:3: 'b' was not created as a tenant: a tenant with the same id"
-    )
+    reason = "agents.yaml:3: 'b' was not created as a tenant: a tenant with the same id"
+    assert said[0].startswith(reason)
     assert "was created over the API" in said[0]
     assert "was in tenants.yaml" in said[1]
     assert "tenants.yaml lists a tenant with the same id" in said[2]

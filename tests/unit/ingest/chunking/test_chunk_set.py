@@ -187,9 +187,8 @@ def test_the_digest_is_of_the_chunks_and_not_of_what_made_them() -> None:
     wider = chunked(parsed, parameters_of("heading", 128, 16))
     assert wider.key != base.key
     assert wider.digest == base.digest
-    shifted = parsed_from(
-        [("front_matter", "---\na: 1\n---"), ("heading", "# H"), ("paragraph", "One two.")]
-    )
+    parts = [("front_matter", "---\na: 1\n---"), ("heading", "# H"), ("paragraph", "One two.")]
+    shifted = parsed_from(parts)  # type: ignore[arg-type]
     others = [
         replace(parsed, title="T"),
         replace(parsed, text=parsed.text.replace("two", "six")),
@@ -240,9 +239,8 @@ def test_each_part_of_a_table_begins_with_its_header_and_at_a_row(chosen: ChunkP
 
 def test_a_table_without_pipes_around_it_keeps_its_caption_and_the_names_of_its_columns() -> None:
     rows = "\n".join(f"DX-{n:04} | washer size {n} | in stock" for n in range(60))
-    parsed = parsed_from(
-        [("paragraph", "Washers in the store"), ("table", f"Article | Name | State\n{rows}")]
-    )
+    table = f"Article | Name | State\n{rows}"
+    parsed = parsed_from([("paragraph", "Washers in the store"), ("table", table)])
     parts = passages_of(parsed, MEDIUM)
     assert {part.context for part in parts[1:]} == {"Washers in the store\nArticle | Name | State"}
 
@@ -276,9 +274,8 @@ def test_a_row_over_the_limit_is_cut_at_its_cells_below_header_and_first_cell() 
 
 def test_items_that_continue_a_list_have_its_lead_and_the_items_above_them() -> None:
     steps = "\n".join(f"   - turn the valve number {n} a quarter" for n in range(40))
-    parsed = markdown(
-        f"Wear gloves. Close the pump in these steps:\n\n1. On the left side\n{steps}\n"
-    )
+    lead = "Wear gloves. Close the pump in these steps:"
+    parsed = markdown(f"{lead}\n\n1. On the left side\n{steps}\n")
     parts = passages_of(parsed, MEDIUM)
     assert len(parts) > 3
     for part in parts[2:]:

@@ -346,9 +346,8 @@ def test_headings_are_packed_like_any_paragraph_and_their_path_is_kept() -> None
     assert {passage.heading_path for passage in passages} == {("Log",)}
     for before, after in pairwise(passages):
         assert before.start < after.start < before.end
-    alone = split_recursively(
-        parsed_from([("heading", "# Log"), ("heading", "## 1"), ("paragraph", "Text.")])
-    )
+    only = parsed_from([("heading", "# Log"), ("heading", "## 1"), ("paragraph", "Text.")])
+    alone = split_recursively(only)
     assert [passage.heading_path for passage in alone] == [("Log", "1")]
 
 

@@ -56,9 +56,8 @@ def test_styles_of_other_languages_and_of_ones_own_make_headings() -> None:
         own.base_style = document.styles["Heading 2"]
         document.add_paragraph("Own", style="Kapitel")
         document.add_paragraph("Direct")._p.get_or_add_pPr().append(outline_level(3))
-        document.add_paragraph("Body after all", style="Kapitel")._p.get_or_add_pPr().append(
-            outline_level(9)
-        )
+        body = document.add_paragraph("Body after all", style="Kapitel")
+        body._p.get_or_add_pPr().append(outline_level(9))
 
     assert lines(parsed(build)) == [
         ("heading2", "Own"), ("heading4", "Direct"), ("paragraph", "Body after all"),

@@ -133,9 +133,8 @@ def test_navigation_of_page_generators_is_left_out(unseen: str) -> None:
 @pytest.mark.parametrize("name", ["permalink", "anchor", "anchor-link", "header-anchor"])
 def test_a_link_to_a_heading_is_left_out_unless_it_contains_the_text(name: str) -> None:
     page = f"<h2>Part <a class={name}>#</a></h2><h2><a class={name}><b>Next</b></a></h2><p>kept"
-    assert lines(read(page)) == [
-        ("heading2", "Part"), ("heading2", "Next"), ("paragraph", "kept"),
-    ]  # fmt: skip
+    blocks = [("heading2", "Part"), ("heading2", "Next"), ("paragraph", "kept")]
+    assert lines(read(page)) == blocks
 
 
 def test_what_has_a_heading_or_another_class_is_no_navigation() -> None:
@@ -240,9 +239,8 @@ def test_a_number_stays_apart_from_its_power_or_denominator(source: str, text: s
 
 def test_definitions_within_definitions_are_read_once() -> None:
     result = read("<dl><dt>pump<dd>moves water<dd>needs oil<dl><dt>oil<dd>grade 4</dl></dl>")
-    assert lines(result) == [
-        ("list", "- pump\n  moves water\n  needs oil\n- oil\n  grade 4"),
-    ]  # fmt: skip
+    text = "- pump\n  moves water\n  needs oil\n- oil\n  grade 4"
+    assert lines(result) == [("list", text)]
 
 
 def test_list_items_keep_the_numbers_that_the_page_sets() -> None:

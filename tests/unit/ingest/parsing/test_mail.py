@@ -109,9 +109,8 @@ def test_attachments_are_read_by_their_own_parsers_with_their_places() -> None:
     made.add_attachment(b"\x89PNG\r\n\x1a\n", maintype="image", subtype="png", filename="p.png")
     result = read(made)
     row = block(result, "49 | 5")
-    assert row.heading_path == (
-        "Yellow sheet", "Attachment: plän.xlsx", "Plan", "Week | Parcels",
-    )  # fmt: skip
+    path = ("Yellow sheet", "Attachment: plän.xlsx", "Plan", "Week | Parcels")
+    assert row.heading_path == path
     assert (row.sheet, row.row) == ("Plan", 2)
     assert block(result, "1,2").row == 2
     assert block(result, "In the attached").page == 1
@@ -166,9 +165,8 @@ def test_a_subject_alone_is_a_message() -> None:
 
 @pytest.mark.slow
 def test_parts_nested_without_end_are_rejected() -> None:
-    parts = "".join(
-        f'Content-Type: multipart/mixed; boundary="b{n}"\n\n--b{n}\n' for n in range(3_000)
-    )
+    part = 'Content-Type: multipart/mixed; boundary="b{0}"\n\n--b{0}\n'
+    parts = "".join(part.format(n) for n in range(3_000))
     with pytest.raises(DocumentRejected, match="nested too deeply"):
         parse(f"From: a\nSubject: x\n{parts}".encode(), EML)
 

@@ -77,15 +77,13 @@ def compared(
     hash_all: Callable[[Iterator[ListedDocument]], Iterable[Digest]],
 ) -> Compared:
     comparison = ListingComparison(rows)
-    return Compared(
-        comparison, list(comparison.find_changes(hash_all(comparison.find_suspects(found))))
-    )
+    changes = comparison.find_changes(hash_all(comparison.find_suspects(found)))
+    return Compared(comparison, list(changes))
 
 
 def known(path: str, facts: ListingFacts, sha: str | None, *, deleted: bool) -> KnownDocument:
-    return KnownDocument(
-        compute_document_id("s", path), facts, sha, NOW, from_nanoseconds(0), deleted
-    )
+    id_ = compute_document_id("s", path)
+    return KnownDocument(id_, facts, sha, NOW, from_nanoseconds(0), deleted)
 
 
 @pytest.mark.slow
@@ -168,9 +166,8 @@ def test_a_date_is_that_of_the_content(
 ) -> None:
     row = known("a.md", ListingFacts(0, 0, 0, 0), "same", deleted=False)
     document = listed("a.md", ListingFacts(1, NOW, 2 * NOW, 1))
-    document = replace(
-        document, revision=revision, source_metadata=SourceMetadata(modified_at=said)
-    )
+    metadata = SourceMetadata(modified_at=said)
+    document = replace(document, revision=revision, source_metadata=metadata)
     [change] = ListingComparison([row]).find_changes([(document, content)])
     assert (change.kind, change.modified_at) == (kind, made)
 

@@ -116,7 +116,6 @@ with confinement:
 act()
 print(json.dumps(seen))
 """
-    out = subprocess.check_output(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": str(ROOT)}
+    out = subprocess.check_output(command, env=environment)
     assert json.loads(out) == [0, "DocumentRejected", 0]

@@ -206,9 +206,7 @@ def test_an_unexpected_error_of_reading_or_listing_is_raised(cache_dir: Path) ->
         assert titles(by_key(pool.map([ok(2)]))) == ["Title 2"]
 
 
-def test_workers_that_do_not_start_are_named(
-    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_do_not_start_fail(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with (
         WorkerPool(1, ParseLimits(), cache_dir) as pool,

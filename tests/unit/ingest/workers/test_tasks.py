@@ -34,9 +34,8 @@ def texts(parse: Parse) -> list[ParsedText]:
 
 def task(texts: list[ParsedText], kind: ChunkerKind) -> ChunkTask:
     parameters = ChunkParameters(kind, kind.smallest * 4, kind.smallest if kind.overlaps else 0)
-    return ChunkTask(
-        [UnchunkedText(text, compute_parsed_digest(text), parameters) for text in texts]
-    )
+    todo = [UnchunkedText(text, compute_parsed_digest(text), parameters) for text in texts]
+    return ChunkTask(todo)
 
 
 def chunked_here(todo: ChunkTask) -> list[ChunkSet]:

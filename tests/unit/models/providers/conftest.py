@@ -128,9 +128,8 @@ def ask_reranker(httpserver: HTTPServer) -> AskReranker:
     """Return a function that scores passages once, in its own event loop."""
 
     def run(provider: str, passages: Sequence[str], **options: object) -> list[float]:
-        options.setdefault(
-            "base_url", f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
-        )
+        url = f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
+        options.setdefault("base_url", url)
         reranker = build_reranker(
             RerankConfig.model_validate({"provider": provider, **options}),
             credentials=lambda: SecretStr(KEY),

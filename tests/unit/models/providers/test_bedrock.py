@@ -122,9 +122,7 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_https_takes_an_api_key(
-    ask: Ask, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_https_takes_api_keys(ask: Ask, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "of-the-operator")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
@@ -282,9 +280,8 @@ def test_a_chat_model_answers_by_converse(httpserver: HTTPServer, ask_chat: AskC
             "metrics": {"latencyMs": 5},
         }
     )
-    answer = ask_chat(
-        "bedrock", model="amazon.nova-lite-v1:0", key=f"{ACCESS}:{SECRET}", connection=REGION
-    )
+    model, secret = "amazon.nova-lite-v1:0", f"{ACCESS}:{SECRET}"
+    answer = ask_chat("bedrock", model=model, key=secret, connection=REGION)
     assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Yes.", 9, 2)
     assert answer.cut
     request = httpserver.log[0][0]

@@ -85,9 +85,8 @@ class Drive:
     def embedder(self, retries: RetryPolicy = QUICK, concurrency: int = 2) -> RemoteEmbedder:
         """Return an embedder as the registry makes it, with shorter retries."""
         model = build_remote_model(self._config)
-        sdk: type[SdkEndpoint[Any]] = (
-            GeminiEndpoint if self._config.provider == "gemini" else OpenAIEndpoint
-        )
+        is_gemini = self._config.provider == "gemini"
+        sdk: type[SdkEndpoint[Any]] = GeminiEndpoint if is_gemini else OpenAIEndpoint
         allowed = PrivateEndpoints.parse(f"127.0.0.1:{self.server.port}")
         return RemoteEmbedder(
             partial(sdk, model, lambda: SecretStr(KEY), allowed),
@@ -395,9 +394,8 @@ def embed_passages(
     )
     items = [EmbedItem(f"key-{n}", f"passage number {n}") for n in range(count)]
     deadline = time.monotonic() + seconds
-    return asyncio.run(
-        embed_all(embedder, items, keep=lambda keys, vectors: None, deadline=deadline)
-    )
+    drive = embed_all(embedder, items, keep=lambda keys, vectors: None, deadline=deadline)
+    return asyncio.run(drive)
 
 
 @pytest.mark.slow

@@ -43,9 +43,8 @@ def test_a_listed_model_needs_no_settings(
     document: str,
     query: str,
 ) -> None:
-    httpserver.expect_request(EMBEDDINGS, method="POST").respond_with_json(
-        answer(dimensions, model)
-    )
+    said = answer(dimensions, model)
+    httpserver.expect_request(EMBEDDINGS, method="POST").respond_with_json(said)
     for purpose, text in (("document", document), ("query", query)):
         reply = ask(provider, ["one", "two"], purpose, no_key, model=model)
         assert np.asarray(reply.vectors).shape == (2, dimensions)

@@ -115,9 +115,8 @@ def test_a_providers_page_lists_its_chat_prices_and_rerankers(name: str) -> None
 @pytest.mark.parametrize("name", REMOTE)
 def test_the_fragment_of_a_providers_page_has_all_its_settings(name: str) -> None:
     fragment = page(name).split("```yaml\n")[1].split("```")[0]
-    tenants = [
-        Tenant.model_validate(values) for values in YAML(typ="safe").load(fragment)["tenants"]
-    ]
+    listed = YAML(typ="safe").load(fragment)["tenants"]
+    tenants = [Tenant.model_validate(values) for values in listed]
     embedders = [tenant.embedder for tenant in tenants if tenant.embedder.provider == name]
     assert embedders
     for embedder in embedders:
@@ -180,10 +179,9 @@ def test_a_missing_sdk_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch
     azure = {"provider": "azure", "base_url": "https://acme.openai.azure.com"}
     azure["model"] = "text-embedding-3-small"
     assert get_embedder_id(EmbedderConfig.model_validate(azure))
+    managed = {**azure, "connection": {"identity": "managed"}}
     with pytest.raises(ConfigurationError, match=r"azure\.identity"):
-        get_embedder_id(
-            EmbedderConfig.model_validate({**azure, "connection": {"identity": "managed"}})
-        )
+        get_embedder_id(EmbedderConfig.model_validate(managed))
 
 
 def test_every_batch_price_is_half() -> None:

@@ -68,9 +68,8 @@ def test_a_request_has_a_token_of_the_service_account_and_the_task(
     httpserver: HTTPServer, ask: Ask, credentials: Callable[[], SecretStr], purpose: str, task: str
 ) -> None:
     httpserver.expect_request(GEMINI, method="POST").respond_with_json(answer(2, 768))
-    reply = ask(
-        "vertex", dimensions=768, purpose=purpose, connection=PLACE, credentials=credentials
-    )
+    options = {"dimensions": 768, "connection": PLACE}
+    reply = ask("vertex", purpose=purpose, credentials=credentials, **options)
     assert np.asarray(reply.vectors).tolist() == [[1.0] * 768, [2.0] * 768]
     (asked, _), (sent, _) = httpserver.log
     assertion = jwt.decode(
@@ -91,9 +90,8 @@ def test_a_request_has_a_token_of_the_service_account_and_the_task(
 def test_an_older_model_is_asked_by_predict(
     httpserver: HTTPServer, ask: Ask, credentials: Callable[[], SecretStr]
 ) -> None:
-    rows = [
-        {"embeddings": {"values": [0.5] * 256, "statistics": {"token_count": 3}}} for _ in range(2)
-    ]
+    row = {"embeddings": {"values": [0.5] * 256, "statistics": {"token_count": 3}}}
+    rows = [row, row]
     httpserver.expect_request(
         f"{MODELS}/text-embedding-005:predict", method="POST"
     ).respond_with_json({"predictions": rows})
@@ -211,9 +209,8 @@ def test_a_chat_model_answers(
             "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 2},
         }
     )
-    reply = ask_chat(
-        "vertex", model="gemini-2.5-flash", connection=PLACE, key=credentials().get_secret_value()
-    )
+    key = credentials().get_secret_value()
+    reply = ask_chat("vertex", model="gemini-2.5-flash", connection=PLACE, key=key)
     assert (reply.text, reply.input_tokens, reply.output_tokens) == ("Yes.", 9, 2)
 
 

@@ -68,9 +68,7 @@ def test_vectors_in_another_order_are_matched_by_their_index(
 
 
 @pytest.mark.parametrize("indices", [(0, 0), (0, 2), (1, 2)])
-def test_stray_vectors_are_refused(
-    httpserver: HTTPServer, ask: Ask, indices: tuple[int, int]
-) -> None:
+def test_stray_rows_are_refused(httpserver: HTTPServer, ask: Ask, indices: tuple[int, int]) -> None:
     data = [{"object": "embedding", "index": n, "embedding": [0.5] * 1024} for n in indices]
     httpserver.expect_request(EMBEDDINGS).respond_with_json(
         {"object": "list", "data": data, "usage": {"total_tokens": 2}}

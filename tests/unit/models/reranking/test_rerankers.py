@@ -237,9 +237,8 @@ def test_it_rests_after_failures_in_a_row_and_one_tries_it_again() -> None:
     scripted, clock = Scripted(), Clock()
     reranker = CircuitBreakerReranker(scripted, clock)
     scripted.failure = LATE
-    assert [fault_of(reranker) for _ in range(FAILURES + 2)] == ["late"] * FAILURES + [
-        "resting"
-    ] * 2
+    faults = [fault_of(reranker) for _ in range(FAILURES + 2)]
+    assert faults == ["late"] * FAILURES + ["resting"] * 2
     assert scripted.asked == FAILURES
     clock.now += OPEN_SECONDS
     assert [fault_of(reranker) for _ in range(3)] == ["late", "resting", "resting"]

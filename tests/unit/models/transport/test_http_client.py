@@ -63,9 +63,8 @@ def answers(*answers: list[str]):
 def get(url: str, *, path: str = "/", times: int = 1, allowed=LOOPBACK, **options):
     async def run() -> list[httpx2.Response]:
         async with build_tenant_client(url, allowed, **options) as client:
-            return [
-                await client.get(url + path, headers={"connection": "close"}) for _ in range(times)
-            ]
+            headers = {"connection": "close"}
+            return [await client.get(url + path, headers=headers) for _ in range(times)]
 
     return asyncio.run(run())
 
@@ -139,9 +138,8 @@ def test_a_name_without_addresses_may_get_some_later():
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(httpserver, inside, status):
     target = f"http://127.0.0.2:{inside.port}/"
-    httpserver.expect_request("/").respond_with_data(
-        "see there", status=status, headers={"Location": target}
-    )
+    headers = {"Location": target}
+    httpserver.expect_request("/").respond_with_data("there", status=status, headers=headers)
     response = get(f"http://127.0.0.1:{httpserver.port}")[0]
     assert response.status_code == status
     assert "location" not in response.headers
@@ -194,9 +192,8 @@ def test_a_body_is_read_no_further_than_its_bound(httpserver):
 
 
 def test_a_compressed_body_is_not_unpacked(httpserver):
-    httpserver.expect_request("/").respond_with_data(
-        b"\x1f\x8b", headers={"Content-Encoding": "gzip"}
-    )
+    headers = {"Content-Encoding": "gzip"}
+    httpserver.expect_request("/").respond_with_data(b"\x1f\x8b", headers=headers)
     with pytest.raises(MalformedResponse, match="compressed"):
         get(f"http://127.0.0.1:{httpserver.port}")
     assert httpserver.log[0][0].headers["Accept-Encoding"] == "identity"

@@ -52,8 +52,7 @@ def chunk_set() -> Callable[..., ChunkSetRow]:
             for n, text in enumerate(texts)
         )
         dropped = (DroppedRow(len(texts), 5, 9, ("aws-key", "pem")),)
-        return ChunkSetRow(
-            compute_key("chunk_set", *texts), sha256_hex("".join(texts)), chunks, dropped
-        )
+        key, digest = compute_key("chunk_set", *texts), sha256_hex("".join(texts))
+        return ChunkSetRow(key, digest, chunks, dropped)
 
     return make

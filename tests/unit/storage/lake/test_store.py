@@ -91,9 +91,8 @@ def test_each_embedder_has_its_own_vectors(acme: TenantLake) -> None:
     assert acme.find_missing_vectors(MINI, texts) == set()
     assert acme.find_missing_vectors(LARGE, texts) == set(texts[1:])
     assert acme.vectors(LARGE, texts).vectors.shape == (1, 8)
-    assert acme.size().keys() == {
-        f"embeddings/{build_embedder_slug(embedder)}" for embedder in (MINI, LARGE)
-    }
+    slugs = {build_embedder_slug(embedder) for embedder in (MINI, LARGE)}
+    assert acme.size().keys() == {f"embeddings/{slug}" for slug in slugs}
     assert acme.read_vector_hashes(MINI) == set(texts)
 
 

@@ -77,9 +77,8 @@ def test_a_response_has_a_condition_with_a_remedy(
 
 def test_hints_name_the_tenant_and_the_index() -> None:
     blocked = "index [rag-1] blocked by: [FORBIDDEN/8/index write (api)];"
-    error = convert_response_error(
-        403, response("cluster_block_exception", blocked), tenant_id="acme"
-    )
+    refused = response("cluster_block_exception", blocked)
+    error = convert_response_error(403, refused, tenant_id="acme")
     assert error.message == "index 'rag-1' is blocked by the setting index.blocks.write"
     lift = 'lift the block at Elasticsearch: PUT /rag-1/_settings {"index.blocks.write": null}'
     assert error.hint == lift
