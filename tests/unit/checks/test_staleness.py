@@ -85,15 +85,11 @@ def at_source(
 ) -> list[LaggingItem]:
     return list(
         find_lagging_at_source(
-            now_there,
-            {document.document_id: document for document in rows},
-            pruned or set(),
-            last_listing=NOW - 5 * HOUR,
-            is_first=first,
-            now=NOW,
+            now_there, {document.document_id: document for document in rows}, pruned or set(),
+            last_listing=NOW - 5 * HOUR, is_first=first, now=NOW,
             build_name=lambda document: f"named {document.path}",
         )
-    )
+    )  # fmt: skip
 
 
 def test_a_source_as_it_was_recorded_is_not_behind() -> None:

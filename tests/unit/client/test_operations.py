@@ -20,10 +20,8 @@ _ASIDE = {"title", "description", "default", "required", "discriminator", "$defs
 QUESTION = Question(
     query="valve",
     **{name: None for name, field in Question.model_fields.items() if field.default is None},
-    filters=Filters(),
-    must_include_paths=(),
-    include_run_summaries=True,
-)
+    filters=Filters(), must_include_paths=(), include_run_summaries=True,
+)  # fmt: skip
 FILE: dict[str, Any] = {
     "page_uuid": "p", "name": "n", "metadata": {}, "url": "https://a", "updated_at": None,
     "version": None,

@@ -63,12 +63,9 @@ def main() -> None:
     signal.alarm(300)  # A test that hangs must not leave it behind.
     executors = {COMMAND: command, RUN: run}
     server = ForkServer(
-        Path(home) / SOCKET,
-        Fingerprint(),
-        executors,
-        not_for_forks=[int(lock)],
+        Path(home) / SOCKET, Fingerprint(), executors, not_for_forks=[int(lock)],
         refused_commands={"own"},
-    )
+    )  # fmt: skip
     if server.serve():
         restart_process()
 

@@ -168,10 +168,8 @@ def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
 def build(tenant: Tenant, embedder_id: str) -> Generation:
     """Return a build with this configuration."""
     return generation(
-        1,
-        "int8_hnsw",
-        key=compute_generation_key(tenant, embedder_id, "int8_hnsw"),
+        1, "int8_hnsw", key=compute_generation_key(tenant, embedder_id, "int8_hnsw"),
         embedder_id=embedder_id,
         embedder=tenant.embedder.model_dump(mode="json", exclude_none=True),
         recipe=Recipe.from_tenant(tenant, "int8_hnsw").as_row(),
-    )
+    )  # fmt: skip

@@ -6,12 +6,9 @@ from rag_assets.quality.judgements import JudgedQuestion, Judgement, contains_qu
 from tests.unit.quality.passages import Found
 
 QUESTION = JudgedQuestion(
-    "q",
-    "paraphrase",
-    "?",
-    (Judgement("a/x.md", "cold tea", 1), Judgement("a/x.md", "hot tea", 3)),
+    "q", "paraphrase", "?", (Judgement("a/x.md", "cold tea", 1), Judgement("a/x.md", "hot tea", 3)),
     frozenset({hash_passage("read and worthless")}),
-)
+)  # fmt: skip
 QUOTE = "one two three four five six seven eight"
 
 

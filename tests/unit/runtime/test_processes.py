@@ -34,12 +34,9 @@ def server(tmp_path: Path) -> Iterator[BackgroundProcess]:
 def start(server: BackgroundProcess, code: str = SLEEP, *, timeout: float = 10) -> ProcessRecord:
     with server.lock():
         return server.start(
-            [sys.executable, "-c", code],
-            env={"PATH": os.environ["PATH"], "GIVEN": "yes"},
-            healthy=lambda: b"ready" in server.log_file.read_bytes(),
-            timeout=timeout,
-            port=1234,
-        )
+            [sys.executable, "-c", code], env={"PATH": os.environ["PATH"], "GIVEN": "yes"},
+            healthy=lambda: b"ready" in server.log_file.read_bytes(), timeout=timeout, port=1234,
+        )  # fmt: skip
 
 
 def test_a_server_runs_in_its_own_session_and_environment(server: BackgroundProcess) -> None:

@@ -47,12 +47,10 @@ def test_stopped_servers_are_named_with_the_remedy(tmp_path: Path) -> None:
 
 def test_postgres_can_be_used_with_a_secret_that_cannot_be_unsealed(tmp_path: Path) -> None:
     settings = Settings(
-        home=tmp_path,
-        database_url="postgresql://db/x",
-        elasticsearch_url="https://a:9200",
+        home=tmp_path, database_url="postgresql://db/x", elasticsearch_url="https://a:9200",
         elasticsearch=ElasticsearchSettings(api_key="sealed:AAAA"),
         master_key_file=tmp_path / "missing.key",
-    )
+    )  # fmt: skip
     endpoints = LocalStack(settings).endpoints()
     assert endpoints.database_url == "postgresql://db/x"
     with pytest.raises(ConfigurationError, match="API_KEY cannot be unsealed"):
@@ -94,10 +92,8 @@ def test_the_address_of_dagsters_storage_keeps_other_parameters() -> None:
     url = make_url(build_storage_url(given))
     assert url.host is None
     assert url.query == {
-        "host": "/run/pg",
-        "sslmode": "require",
-        "options": "-cjit=off -csearch_path=rag_dagster",
-    }
+        "host": "/run/pg", "sslmode": "require", "options": "-cjit=off -csearch_path=rag_dagster",
+    }  # fmt: skip
 
 
 def test_finding_the_servers_imports_nothing_heavy() -> None:

@@ -42,11 +42,9 @@ def test_dimensions_alone_keep_the_model() -> None:
 @pytest.mark.parametrize("provider", ["localai", "ollama"])
 def test_servers_of_the_people_speak_openais_interface(provider: Any) -> None:
     settings = ApplicationSettings(
-        provider=provider,
-        embedding_model="e5-small",
-        base_url="http://127.0.0.1:11434/v1",
+        provider=provider, embedding_model="e5-small", base_url="http://127.0.0.1:11434/v1",
         dimensions=384,
-    )
+    )  # fmt: skip
     wanted = find_wanted_embedder(settings, LARGE)
     config = overlay_settings(LOCAL, ApplicationSettings(embedder=wanted))
     embedder = Tenant.from_config(config).embedder

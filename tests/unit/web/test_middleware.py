@@ -42,11 +42,9 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 
 def first_answer(kind: str, headers: dict[str, str], path: str = "/graphql") -> dict[str, Any]:
     scope = {
-        "type": kind,
-        "method": "POST",
-        "path": path,
+        "type": kind, "method": "POST", "path": path,
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-    }
+    }  # fmt: skip
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

@@ -100,15 +100,11 @@ def embedder(
     module: str | None = None,
 ) -> RemoteEmbedder:
     return RemoteEmbedder(
-        service.connect,
-        embedder_id="test/two@2",
-        dimensions=2,
+        service.connect, embedder_id="test/two@2", dimensions=2,
         limits=limits or CallLimits(texts=10, concurrency=1),
-        traffic=traffic or Traffic(concurrency=4),
-        document_retries=retries,
-        query_retries=query_retries,
-        module=module,
-    )
+        traffic=traffic or Traffic(concurrency=4), document_retries=retries,
+        query_retries=query_retries, module=module,
+    )  # fmt: skip
 
 
 def failing(times: int, error: Callable[[], Exception]) -> Act:

@@ -21,12 +21,9 @@ LARGE = "/openai/deployments/text-embedding-3-large/embeddings"
 TOKEN = "eyJ-a-token-of-the-identity"
 IDENTITY = {"identity": "managed", "client_id": "11111111-2222-3333-4444-555555555555"}
 MANAGED: dict[str, Any] = {
-    "provider": "azure",
-    "model": "text-embedding-3-large",
-    "connection": IDENTITY,
-    "credentials": no_key,
-    "identity_hosts": "127.0.0.1",
-}
+    "provider": "azure", "model": "text-embedding-3-large", "connection": IDENTITY,
+    "credentials": no_key, "identity_hosts": "127.0.0.1",
+}  # fmt: skip
 """What is asked for with the identity of the installation."""
 
 
@@ -46,11 +43,9 @@ def test_a_request_names_deployment_version_and_key(httpserver: HTTPServer, ask:
     path = "/openai/deployments/passages/embeddings"
     httpserver.expect_request(path, method="POST").respond_with_json(vectors(1024))
     reply = ask(
-        "azure",
-        model="text-embedding-3-large",
-        dimensions=1024,
+        "azure", model="text-embedding-3-large", dimensions=1024,
         connection={"deployment": "passages", "api_version": "2025-04-01-preview"},
-    )
+    )  # fmt: skip
     assert np.asarray(reply.vectors).shape == (2, 1024)
     assert reply.tokens == 7
     request = httpserver.log[0][0]

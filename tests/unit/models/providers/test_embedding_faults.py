@@ -74,12 +74,9 @@ class Drive:
         gemini = provider == "gemini"
         self.reports_tokens = not gemini
         self._config = EmbedderConfig(
-            provider=provider,
-            model="gemini-embedding-001" if gemini else "house-model",
-            dimensions=768,
-            base_url=server.origin if gemini else server.url,
-            batch_size=BATCH,
-        )
+            provider=provider, model="gemini-embedding-001" if gemini else "house-model",
+            dimensions=768, base_url=server.origin if gemini else server.url, batch_size=BATCH,
+        )  # fmt: skip
         self.kept: dict[str, Vectors] = {}
 
     def embedder(self, retries: RetryPolicy = QUICK, concurrency: int = 2) -> RemoteEmbedder:
@@ -89,14 +86,11 @@ class Drive:
         sdk: type[SdkEndpoint[Any]] = GeminiEndpoint if is_gemini else OpenAIEndpoint
         allowed = PrivateEndpoints.parse(f"127.0.0.1:{self.server.port}")
         return RemoteEmbedder(
-            partial(sdk, model, lambda: SecretStr(KEY), allowed),
-            embedder_id=model.embedder_id,
-            dimensions=model.dimensions,
-            limits=model.limits,
-            traffic=Traffic(concurrency=concurrency),
-            document_retries=retries,
+            partial(sdk, model, lambda: SecretStr(KEY), allowed), embedder_id=model.embedder_id,
+            dimensions=model.dimensions, limits=model.limits,
+            traffic=Traffic(concurrency=concurrency), document_retries=retries,
             query_retries=retries,
-        )
+        )  # fmt: skip
 
     def run(
         self, count: int = 3 * BATCH, *, budget: Budget | None = None, **options: Any
@@ -386,12 +380,10 @@ def embed_passages(
     allowed = PrivateEndpoints.parse(urlsplit(llmock.url).netloc)
     embedder = RemoteEmbedder(
         partial(OpenAIEndpoint, model, lambda: SecretStr("sk-test"), allowed),
-        embedder_id=model.embedder_id,
-        dimensions=model.dimensions,
-        limits=model.limits,
+        embedder_id=model.embedder_id, dimensions=model.dimensions, limits=model.limits,
         traffic=Traffic(concurrency=4, requests_per_minute=requests_per_minute),
         document_retries=PATIENT,
-    )
+    )  # fmt: skip
     items = [EmbedItem(f"key-{n}", f"passage number {n}") for n in range(count)]
     deadline = time.monotonic() + seconds
     drive = embed_all(embedder, items, keep=lambda keys, vectors: None, deadline=deadline)

@@ -36,13 +36,10 @@ PRIVATE_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 def service_account(httpserver: HTTPServer, token_uri: str | None = None) -> str:
     pem = PRIVATE_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     account = {
-        "type": "service_account",
-        "project_id": "acme-search",
-        "private_key_id": "k1",
-        "private_key": pem,
-        "client_email": "search@acme-search.iam.gserviceaccount.com",
+        "type": "service_account", "project_id": "acme-search", "private_key_id": "k1",
+        "private_key": pem, "client_email": "search@acme-search.iam.gserviceaccount.com",
         "token_uri": token_uri or f"http://127.0.0.1:{httpserver.port}/token",
-    }
+    }  # fmt: skip
     return b64encode(json.dumps(account).encode()).decode()
 
 
@@ -73,11 +70,9 @@ def test_a_request_has_a_token_of_the_service_account_and_the_task(
     assert np.asarray(reply.vectors).tolist() == [[1.0] * 768, [2.0] * 768]
     (asked, _), (sent, _) = httpserver.log
     assertion = jwt.decode(
-        asked.form["assertion"],
-        PRIVATE_KEY.public_key(),
-        algorithms=["RS256"],
+        asked.form["assertion"], PRIVATE_KEY.public_key(), algorithms=["RS256"],
         audience="https://oauth2.googleapis.com/token",
-    )
+    )  # fmt: skip
     assert assertion["iss"] == "search@acme-search.iam.gserviceaccount.com"
     assert assertion["scope"] == "https://www.googleapis.com/auth/cloud-platform"
     assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
