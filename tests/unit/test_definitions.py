@@ -1,7 +1,5 @@
 """The definitions that Dagster loads are consistent, complete and documented."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

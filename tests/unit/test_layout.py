@@ -1,7 +1,5 @@
 """Unit tests mirror packages, links have targets, and named tests exist."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Connections that send nothing, or an incomplete request, over real sockets."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

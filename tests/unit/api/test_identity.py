@@ -1,7 +1,5 @@
 """Concurrent requests share one lookup of a token, but never one that started too early."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 

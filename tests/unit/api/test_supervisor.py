@@ -1,7 +1,5 @@
 """Workers in separate processes, which are restarted."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A sealed key opens only for the tenant, provider and master key for which it was sealed."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

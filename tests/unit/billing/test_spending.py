@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import threading
 from datetime import UTC, date, datetime
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The Great Expectations suites: each rule can fail alone, and nothing uses the network."""
 
-from __future__ import annotations
-
 import re
 import socket
 import urllib.parse

@@ -1,7 +1,5 @@
 """Stopping our sensor stops the change watcher, in an instance with other code locations."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from pathlib import Path

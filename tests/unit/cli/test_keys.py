@@ -1,7 +1,5 @@
 """A rotation leaves no sealed setting of Elasticsearch without a master key."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

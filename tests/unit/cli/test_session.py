@@ -1,7 +1,5 @@
 """A session uses the Dagster instance in the folder that DAGSTER_HOME names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The client's operations match the service's OpenAPI description, with all fields."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime

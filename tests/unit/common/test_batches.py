@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import logging
 import threading
 from itertools import count, pairwise

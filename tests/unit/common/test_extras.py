@@ -1,7 +1,5 @@
 """Each extra is declared, is needed by nothing else, and is named if it is missing."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

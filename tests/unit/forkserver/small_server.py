@@ -1,7 +1,5 @@
 """A fork server with simple commands, for tests: `small_server.py HOME MODULES LOCK`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Commands in forks have the same output as the commands themselves."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

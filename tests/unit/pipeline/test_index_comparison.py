@@ -1,7 +1,5 @@
 """compare_index and a model: exactly the random faults in a perfect index are found."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

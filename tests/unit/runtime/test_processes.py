@@ -1,7 +1,5 @@
 """Background processes, tested with small programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The supervisor, with servers that are real processes without a service."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Hits as input of tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rag_assets.ingest.chunking.model import BlockPlace

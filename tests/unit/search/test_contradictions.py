@@ -1,7 +1,5 @@
 """Sentences that contradict their passage, and true ones that only look as if they did."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

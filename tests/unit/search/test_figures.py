@@ -1,7 +1,5 @@
 """Figures and names in claims, in the notations of passages in several languages."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of code memory's costs, from results of the current and of a former benchmark."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from docs.tools.code import build_code_costs_table

@@ -1,7 +1,5 @@
 """Every distribution that the code imports is declared in pyproject.toml."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Documents for the chunking tests: Markdown-like text with the blocks of a parser."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Office documents, made for the tests."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Callable, Iterator

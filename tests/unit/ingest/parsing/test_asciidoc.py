@@ -1,7 +1,5 @@
 """AsciiDoc: its blocks, and the text without what only programs read."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

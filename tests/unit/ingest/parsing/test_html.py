@@ -1,7 +1,5 @@
 """HTML: the text that a reader of the page sees, and nothing else."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 

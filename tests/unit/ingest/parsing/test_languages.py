@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.ingest.parsing.languages import PROSE, _load_model, detect_language, parse_language

@@ -1,7 +1,5 @@
 """Pictures of text, including hostile ones: read by OCR if it is enabled, within limits."""
 
-from __future__ import annotations
-
 from difflib import SequenceMatcher
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tagged PDFs: text in the order and structure that the file states, whatever its layout."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

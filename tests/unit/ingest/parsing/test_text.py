@@ -1,7 +1,5 @@
 """MDX, plain text, source code: the source is the text, and offsets are offsets into it."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

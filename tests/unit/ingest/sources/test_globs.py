@@ -1,7 +1,5 @@
 """Patterns have the same meaning as in Git, and no pattern can stall a listing."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """While a worker processes a document, its Python uses no network and starts no process."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Workers with real limits: a document that hangs, uses too much memory or crashes fails alone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

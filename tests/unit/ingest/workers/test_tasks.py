@@ -1,7 +1,5 @@
 """Worker processes chunk a text like this process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

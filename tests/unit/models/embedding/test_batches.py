@@ -1,7 +1,5 @@
 """Which texts share a call, and which are never sent: too long, too expensive, or pointless."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

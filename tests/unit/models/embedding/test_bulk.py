@@ -1,7 +1,5 @@
 """Bulk embedding with an embedder that fails in every way embedders fail."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Servers on loopback for the providers' real SDKs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Azure OpenAI's API through OpenAI's SDK, and managed identities through Azure's."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

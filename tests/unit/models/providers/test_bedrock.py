@@ -1,7 +1,5 @@
 """Amazon Bedrock's API through botocore: requests, signatures, responses."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Google's own SDK with servers on loopback."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Embedders without a server: multilingual-e5-small by name, and deterministic vectors."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

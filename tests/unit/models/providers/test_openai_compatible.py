@@ -1,7 +1,5 @@
 """Ollama and vLLM through OpenAI's API, with responses as their documentation describes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """OpenAI's own SDK with servers on loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

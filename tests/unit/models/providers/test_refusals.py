@@ -1,7 +1,5 @@
 """Refusals, malformed responses and secrets, with the SDK of every provider."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

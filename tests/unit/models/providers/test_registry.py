@@ -1,7 +1,5 @@
 """Every provider is one value, from which lookups, configuration and documentation derive."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Vertex AI's API through Google's SDK, and the tokens of a service account."""
 
-from __future__ import annotations
-
 import json
 import threading
 from base64 import b64encode

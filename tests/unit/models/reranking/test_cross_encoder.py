@@ -1,7 +1,5 @@
 """Tiny ONNX cross-encoders, loaded and used like large ones."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import time

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime

@@ -1,7 +1,5 @@
 """The client connects only to permitted servers, sends no foreign header, and limits responses."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """Credentials assembled at run time, so that no file of this repository contains one."""
 
-from __future__ import annotations
-
 import base64
 
 _BODY = "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7bC9dE1fG3"

@@ -4,8 +4,6 @@ A new version makes all documents be parsed again, and nothing else does. If fin
 it, credentials stay in the texts of all documents that were parsed before.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Blobs in a folder and in an object store are complete or absent, even if a writer crashes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

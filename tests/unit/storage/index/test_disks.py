@@ -1,7 +1,5 @@
 """Elasticsearch's flood stage, in every form in which a cluster may set it."""
 
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.storage.index.elasticsearch.server import compute_flood_stage_bytes

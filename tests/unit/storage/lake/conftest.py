@@ -1,7 +1,5 @@
 """Fixtures: rows of a lake, and a lake in a folder with an unusual name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

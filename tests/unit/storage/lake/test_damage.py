@@ -1,7 +1,5 @@
 """Lost and damaged files are named and skipped by checks, and their rows are recovered."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every text column is scanned when rules for credentials change, or has a reason not to be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sqlalchemy import ARRAY, Text

@@ -1,7 +1,5 @@
 """Faulty states of Elasticsearch recognized by responses that no server of the tests gives."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
