@@ -18,7 +18,7 @@ import pytest
 from pydantic import SecretStr
 
 from rag_assets.billing.spending import Cap, Spending
-from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
+from rag_assets.common.errors import MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding import batches
@@ -150,35 +150,6 @@ def test_passing_faults_are_got_over(drive: Drive, fault: Fault):
     assert set(drive.server.answered.values()) == {1}
 
 
-@pytest.mark.slow
-def test_retry_after_is_honoured_by_all_calls(drive: Drive):
-    drive.server.faults.append(Status(429, retry_after="1"))
-    drive.run(5 * BATCH, concurrency=1)
-    assert drive.kept.keys() == keys(40)
-    first, *others = drive.server.times
-    assert min(others) - first >= 1.0
-
-
-def test_a_retry_after_beyond_the_time_limit_is_an_outage_at_once(drive: Drive):
-    drive.server.always = Status(429, retry_after="3600")
-    started = time.monotonic()
-    outcome = drive.run(concurrency=1)
-    assert isinstance(outcome.outage, ProviderUnavailable)
-    assert outcome.outage.retry_after == 3600
-    assert (outcome.embedded, outcome.requests) == (0, 1)
-    assert time.monotonic() - started < 60
-
-
-def test_an_unavailable_server_is_an_outage_and_finished_vectors_are_kept(drive: Drive):
-    drive.run(BATCH)
-    drive.server.always = Status(503)
-    outcome = drive.run(concurrency=1)
-    assert isinstance(outcome.outage, ProviderUnavailable)
-    assert (outcome.embedded, outcome.remaining) == (0, 24)
-    assert (outcome.requests, outcome.retries) == (QUICK.tries, QUICK.tries - 1)
-    assert drive.kept.keys() == keys(BATCH)
-
-
 def test_slow_answers_are_waited_for_and_too_slow_ones_are_an_outage(drive: Drive):
     drive.server.faults.append(Slow(0.3))
     assert drive.run(BATCH).requests == 1
@@ -187,28 +158,6 @@ def test_slow_answers_are_waited_for_and_too_slow_ones_are_an_outage(drive: Driv
     assert outcome.outage is not None
     assert "in time" in outcome.outage.message
     assert outcome.requests == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (Status(401), "key for .* is refused"),
-        (Status(403), "key for .* is refused"),
-        (Status(404), "no such model"),
-        (Status(429, reason="insufficient_quota"), "quota for .* is exhausted"),
-    ],
-    ids=str,
-)
-def test_permanent_failures_are_never_retried(server: EmbeddingServer, status: Status, words: str):
-    drive = Drive(server, "openai-compatible")
-    drive.run(BATCH)
-    server.always = status
-    outcome = drive.run(concurrency=1)
-    assert isinstance(outcome.outage, ProviderRefused)
-    with pytest.raises(ProviderRefused, match=words):
-        raise outcome.outage
-    assert (outcome.requests, outcome.retries, len(server.requests)) == (1, 0, 2)
-    assert drive.kept.keys() == keys(BATCH)
 
 
 def openai_or_gemini(
@@ -279,12 +228,6 @@ def test_refused_responses_are_charged_and_count_against_the_cap(server: Embeddi
     # Two a run; the cap of two and a half batches is broken by the second run, and stops the rest.
     assert sum(len(texts) > 1 for texts in server.requests) == 4
     assert budget.stopped_by is not None
-
-
-def test_a_repeated_position_is_refused(server: EmbeddingServer):
-    server.always = Spoilt(openai_or_gemini(each(index=0), lambda rows: rows))
-    with pytest.raises(MalformedResponse, match="did not return exactly one vector for each"):
-        Drive(server, "openai-compatible").run()
 
 
 def test_one_bad_text_among_many_is_found_and_the_others_are_kept(drive: Drive):
