@@ -35,21 +35,20 @@ def verifier(settings: JwtSettings = HMAC) -> JwtVerifier:
     return JwtVerifier(settings, build_key_finder(settings))
 
 
-def unsigned(**changes: Any) -> str:
-    """Return an unsigned token, made by hand because libraries may refuse to."""
+def part(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
-    def part(value: Any) -> str:
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
-    return f"{part({'alg': 'none', 'typ': 'JWT'})}.{part(claims(**changes))}."
+def unsigned(algorithm: str = "none") -> str:
+    """Return a token without a signature, made by hand because libraries may refuse to."""
+    head = json.dumps({"alg": algorithm, "typ": "JWT"}).encode()
+    return f"{part(head)}.{part(json.dumps(claims()).encode())}."
 
 
 def confused(public: bytes) -> str:
     """Return a token signed with a public key's text as the secret of an HMAC."""
-    head, body, _ = unsigned().split(".")
-    head = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
-    signature = hmac.new(public, f"{head}.{body}".encode(), hashlib.sha256).digest()
-    return f"{head}.{body}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+    token = unsigned("HS256")
+    return token + part(hmac.new(public, token[:-1].encode(), hashlib.sha256).digest())
 
 
 @pytest.fixture(scope="module")
@@ -160,11 +159,10 @@ def test_a_public_key_is_no_secret(rsa_key: rsa.RSAPrivateKey, tmp_path: Path) -
 
 def test_a_key_set_is_read_without_its_secrets(rsa_key: rsa.RSAPrivateKey, tmp_path: Path) -> None:
     curve = ec.generate_private_key(ec.SECP256R1())
-    octets = base64.urlsafe_b64encode(SECRET.encode()).rstrip(b"=").decode()
     keys = [
         {**jwt.algorithms.RSAAlgorithm.to_jwk(rsa_key.public_key(), as_dict=True), "kid": "r"},
         {**jwt.algorithms.ECAlgorithm.to_jwk(curve.public_key(), as_dict=True), "kid": "e"},
-        {"kty": "oct", "k": octets, "kid": "o", "alg": "HS256"},
+        {"kty": "oct", "k": part(SECRET.encode()), "kid": "o", "alg": "HS256"},
     ]
     file = tmp_path / "jwks.json"
     file.write_text(json.dumps({"keys": keys}))
@@ -221,8 +219,7 @@ def test_unknown_key_ids_cause_one_fetch_in_ten_seconds_at_most(key_file: Path) 
     clock = Clock()
     keys = KeySet(str(key_file), clock)
     known = keys.find_key({"kid": "r"})
-    text = key_file.read_text().replace('"kid": "r"', '"kid": "s"')
-    key_file.write_text(text)
+    key_file.write_text(key_file.read_text().replace('"kid": "r"', '"kid": "s"'))
     clock.now = 9.0
     with pytest.raises(ValueError, match="no key has the id"):
         keys.find_key({"kid": "s"})

@@ -1,4 +1,5 @@
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -154,13 +155,8 @@ def paid(
 
 def ask(chat: BilledChat, times: int = 1) -> list[Completion | BaseException]:
     async def all_of_them() -> list[Completion | BaseException]:
-        return await asyncio.gather(
-            *(
-                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
-                for _ in range(times)
-            ),
-            return_exceptions=True,
-        )
+        call = partial(chat.complete, "Be short.", "What?", max_tokens=100, seconds=5.0)
+        return await asyncio.gather(*(call() for _ in range(times)), return_exceptions=True)
 
     return asyncio.run(all_of_them())
 

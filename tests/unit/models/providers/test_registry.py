@@ -100,13 +100,8 @@ def test_a_providers_page_lists_its_chat_prices_and_rerankers(name: str) -> None
     }
     rerankers = provider.reranking.models if provider.reranking else {}
     assert set(rows(page(name), RERANKERS)) == {
-        (
-            model,
-            number(reranker.tokens),
-            number(reranker.per_thousand_searches),
-            number(reranker.per_million_tokens),
-        )
-        for model, reranker in rerankers.items()
+        (model, *map(number, (of.tokens, of.per_thousand_searches, of.per_million_tokens)))
+        for model, of in rerankers.items()
     }
 
 
@@ -212,10 +207,8 @@ def test_a_configuration_takes_the_providers_there_are() -> None:
 
 
 def test_keys_are_stored_for_providers_over_the_network_and_for_rerankers() -> None:
-    assert set(PURPOSES) == {
-        *("openai", "gemini", "azure", "vertex", "bedrock", "voyage", "cohere"),
-        *("ollama", "vllm", "openai-compatible", "rerank"),
-    }
+    remote = {"openai", "gemini", "azure", "vertex", "bedrock", "voyage", "cohere"}
+    assert set(PURPOSES) == remote | {"ollama", "vllm", "openai-compatible", "rerank"}
 
 
 def test_auto_chooses_between_providers_with_a_server_of_their_own() -> None:
