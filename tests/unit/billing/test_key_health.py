@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -17,7 +18,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.embedding.protocol import Answer, Purpose
+from rag_assets.models.embedding.protocol import Answer
 from rag_assets.models.embedding.remote import run_and_close
 from rag_assets.models.factory import build_batch_api
 from rag_assets.models.providers.local import DeterministicEmbedder
@@ -32,17 +33,10 @@ class Scripted(DeterministicEmbedder):
         super().__init__()
         self._script = list(script)
 
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
         if error := self._script.pop(0):
             raise error
-        return await super().embed(texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk)
+        return await super().embed(texts, **options)
 
 
 def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:
@@ -115,14 +109,10 @@ def test_batch_calls_report_on_the_key(
     outcomes: list[bool] = []
 
     async def look() -> None:
-        api = KeyReportingBatchApi(
-            build_batch_api(
-                EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1")),
-                credentials=lambda: SecretStr("sk-test"),
-                network=PrivateEndpoints.parse(f"{httpserver.host}:{httpserver.port}"),
-            ),
-            outcomes.append,
-        )
+        config = EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1"))
+        network = PrivateEndpoints.parse(f"{httpserver.host}:{httpserver.port}")
+        asked = build_batch_api(config, credentials=lambda: SecretStr("sk-test"), network=network)
+        api = KeyReportingBatchApi(asked, outcomes.append)
         with suppress(ProviderError):
             await run_and_close(api, api.status("batch_1"))
 
