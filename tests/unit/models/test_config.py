@@ -1,3 +1,5 @@
+from math import inf
+
 import pytest
 from pydantic import ValidationError
 
@@ -157,10 +159,8 @@ def test_limit_grows_with_the_tokens_where_the_speed_is_configured() -> None:
     assert slow.compute_time_limit(4_000, 400) == 20 + 80 + 100
     assert slow.compute_time_limit(500, 40) == 20 + 10 + 10
     assert slow.compute_time_limit(1_000_000, 16_384) == 1_800
-    assert (
-        ChatModelConfig(**OWN, tokens_per_second={}).compute_time_limit(3_000, 300)
-        == 45 + 100 + 100
-    )
+    default = ChatModelConfig(**OWN, tokens_per_second={})
+    assert default.compute_time_limit(3_000, 300) == 45 + 100 + 100
 
 
 def test_limit_is_fixed_without_a_speed() -> None:
@@ -168,9 +168,7 @@ def test_limit_is_fixed_without_a_speed() -> None:
     assert ChatModelConfig(model="gpt-4.1-mini", seconds=7).compute_time_limit(10**6, 16) == 7
 
 
-@pytest.mark.parametrize(
-    "speed", [{"read": 0}, {"write": 0}, {"write": float("inf")}, {"speed": 3}]
-)
+@pytest.mark.parametrize("speed", [{"read": 0}, {"write": 0}, {"write": inf}, {"speed": 3}])
 def test_speed_has_to_be_a_positive_number(speed: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         ChatModelConfig(**OWN, tokens_per_second=speed)

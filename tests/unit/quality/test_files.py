@@ -45,15 +45,10 @@ def wrong(*paths: Path, **options: object) -> tuple[str, ...]:
 
 def test_a_list_of_questions_is_read(write: Write) -> None:
     leave, seven = read_judgements([write("a.yaml", GOOD)]).questions
-    assert leave == JudgedQuestion(
-        "leave",
-        "paraphrase",
-        "How long may I stay at home?",
-        (
-            Judgement("files/leave.md", "eight weeks with pay", 3),
-            Judgement("files/pay.md", "paid in full", 1),
-        ),
-    )
+    first = Judgement("files/leave.md", "eight weeks with pay", 3)
+    second = Judgement("files/pay.md", "paid in full", 1)
+    question = "How long may I stay at home?"
+    assert leave == JudgedQuestion("leave", "paraphrase", question, (first, second))
     assert (seven.id, seven.answerable) == ("7", False)
 
 
@@ -181,27 +176,17 @@ def test_a_wrong_line_of_beir_fails(write: Write, queries: str, qrels: str, mess
 
 def test_what_is_exported_is_imported_as_it_was(write: Write, tmp_path: Path) -> None:
     questions = read_judgements([write("a.yaml", GOOD)]).questions
-    questions += (
-        JudgedQuestion(
-            "odd: '\u20ac'",
-            "",
-            "Line one\nline \u201ctwo\u201d: #3",
-            (Judgement("1234", None, 1),),
-            frozenset({"6213936721", "00e5555555"}),
-            relevant_from=1,
-            synthetic=True,
-        ),
-    )
+    odd, asked = "odd: '\u20ac'", "Line one\nline \u201ctwo\u201d: #3"
+    judged, pool = Judgement("1234", None, 1), frozenset({"6213936721", "00e5555555"})
+    questions += (JudgedQuestion(odd, "", asked, (judged,), pool, relevant_from=1, synthetic=True),)
     exported = write("b.yaml", format_yaml(questions))
     assert read_judgements([exported]).questions == questions
     assert write_beir(tmp_path / "beir", questions) == 2
     again = {question.id: question for question in read_judgements([tmp_path / "beir"]).questions}
-    assert again["leave"].relevant == (
-        Judgement("files/leave.md", grade=3),
-        Judgement("files/pay.md", grade=1),
-    )
+    leave, pay = Judgement("files/leave.md", grade=3), Judgement("files/pay.md", grade=1)
+    assert again["leave"].relevant == (leave, pay)
     assert (again["leave"].kind, again["leave"].relevant_from) == ("paraphrase", 2)
-    assert again["odd: '\u20ac'"].synthetic
+    assert again[odd].synthetic
 
 
 def test_a_folder_without_judgements_is_refused(tmp_path: Path) -> None:
