@@ -104,12 +104,8 @@ def test_a_run_passes_only_if_few_tests_failed_and_all_of_them_pass_alone(
     (cache := tmp_path / ".pytest_cache" / "v" / "cache").mkdir(parents=True)
     nodes = [f"test_it.py::test_{name}" for name in failed]
     (cache / "lastfailed").write_text(json.dumps(dict.fromkeys(nodes, True)))
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.rerun"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
+    command, env = [sys.executable, "-m", "tests.rerun"], {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(command, cwd=tmp_path, env=env, check=False)
     assert ran.returncode == status
 
 

@@ -52,11 +52,8 @@ def test_records_of_libraries_are_written_without_their_arguments(pipe: tuple[in
             record(name="mcp.server", msg="%r failed\n…", args=("rag_x",), exc_info=failure)
         )
     [line] = [json.loads(line) for line in os.read(reader, 65_536).splitlines()]
-    assert (line["logger"], line["event"], line["error"]) == (
-        "mcp.server",
-        "%r failed",
-        "ValueError",
-    )
+    logged = (line["logger"], line["event"], line["error"])
+    assert logged == ("mcp.server", "%r failed", "ValueError")
     assert "document" not in str(line)
     assert "rag_x" not in str(line)
 

@@ -38,11 +38,8 @@ def test_the_amount_spent_of_every_cap_is_reported() -> None:
     limits = caps(per_run=2, per_day=2, per_month=4)
     verdict = build_verdict(SpendingTotals(day=0.2, month=3), limits, set(), 0)
     assert verdict.description == "$0.20 spent today, $3.00 this month"
-    assert [(c.expected, c.actual) for c in verdict.compared] == [
-        ("at most $4.00", "$0.90"),
-        ("at most $2.00", "$0.85"),
-        ("at most $2.00", "$0.50"),
-    ]
+    rows = [("at most $4.00", "$0.90"), ("at most $2.00", "$0.85"), ("at most $2.00", "$0.50")]
+    assert [(c.expected, c.actual) for c in verdict.compared] == rows
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for name in ("RAG_ASSETS_MASTER_KEY", "RAG_ASSETS_MASTER_KEY_PREVIOUS"):
         monkeypatch.delenv(name, raising=False)
     (home := tmp_path / "home").mkdir()
-    made = Settings(
-        home=home,
-        elasticsearch_url="https://a:9200",
-        master_key_file=tmp_path / "keys" / "master.key",
-    )
+    file = tmp_path / "keys" / "master.key"
+    made = Settings(home=home, elasticsearch_url="https://a:9200", master_key_file=file)
     sealed = ElasticsearchSettings(api_key=seal_secret(made, SECRET))
     return replace(made, elasticsearch=sealed)
 

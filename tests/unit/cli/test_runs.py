@@ -37,12 +37,9 @@ def test_a_value_is_kept_as_json_has_it(value: dg.MetadataValue[Any], plain: obj
 
 
 def test_values_without_json_form_are_text() -> None:
-    found = convert_metadata(
-        {
-            "asset": dg.MetadataValue.asset(dg.AssetKey(["chunks"])),
-            "schema": dg.MetadataValue.table_schema(dg.TableSchema([dg.TableColumn("what")])),
-        }
-    )
+    asset = dg.MetadataValue.asset(dg.AssetKey(["chunks"]))
+    schema = dg.MetadataValue.table_schema(dg.TableSchema([dg.TableColumn("what")]))
+    found = convert_metadata({"asset": asset, "schema": schema})
     assert "chunks" in json.dumps(found, allow_nan=False)
     assert "what" in json.dumps(found, allow_nan=False)
 

@@ -33,12 +33,8 @@ def test_an_installation_without_values_is_that_of_the_environment(environ: dict
 
 
 def test_own_values_replace_the_environments(environ: dict[str, str], tmp_path: Path) -> None:
-    own = Installation(
-        home=tmp_path,
-        database_url="postgresql://db/own",
-        elasticsearch_url="https://b",
-        index_prefix="own",
-    ).settings(environ)
+    urls = {"database_url": "postgresql://db/own", "elasticsearch_url": "https://b"}
+    own = Installation(home=tmp_path, index_prefix="own", **urls).settings(environ)
     assert (own.home, own.index_prefix, own.elasticsearch_url) == (tmp_path, "own", "https://b")
     assert (own.lake_url, own.blobs_url) == (f"{own.local}/lake", f"{own.local}/blobs")
     assert (own.database_url, own.service_database_url) == ("postgresql://db/own", None)

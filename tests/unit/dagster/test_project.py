@@ -83,15 +83,11 @@ def test_everything_begins_with_the_name() -> None:
 
 
 def test_two_installations_merge_with_the_teams_definitions() -> None:
+    elsewhere, eu = Installation(home="elsewhere"), {"eu": [wiki_of_eu]}
     merged = dg.Definitions.merge(
         team(),
         build_defs(upstream=["wiki_export"]),
-        build_defs(
-            name="other",
-            key_prefix=["other"],
-            upstream={"eu": [wiki_of_eu]},
-            installation=Installation(home="elsewhere"),
-        ),
+        build_defs(name="other", key_prefix=["other"], upstream=eu, installation=elsewhere),
     )
     dg.Definitions.validate_loadable(merged)
     repository = merged.get_repository_def()
@@ -114,12 +110,8 @@ def test_two_installations_merge_with_the_teams_definitions() -> None:
 
 
 def test_a_job_materializes_what_is_upstream_of_all_tenants_or_of_one() -> None:
-    merged = dg.Definitions.merge(
-        team(),
-        build_defs(
-            name="kb", upstream={"eu": [wiki_of_eu], "us-east": [wiki_export, "else/table"]}
-        ),
-    )
+    upstream = {"eu": [wiki_of_eu], "us-east": [wiki_export, "else/table"]}
+    merged = dg.Definitions.merge(team(), build_defs(name="kb", upstream=upstream))
     repository = merged.get_repository_def()
     ops = {
         name: {node.name for node in repository.get_job(name).graph.node_defs}

@@ -149,12 +149,9 @@ def test_a_failure_is_printed_and_harms_nobody(small: Small) -> None:
 def test_output_that_cannot_be_written_is_an_error_as_ever(small: Small) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    client = subprocess.Popen(
-        [sys.executable, "-c", CLIENT, str(small.home), "tell"],
-        env={**small.environment, "PYTHONUNBUFFERED": ""},
-        stdout=writer,
-        stderr=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-c", CLIENT, str(small.home), "tell"]
+    env = {**small.environment, "PYTHONUNBUFFERED": ""}
+    client = subprocess.Popen(command, env=env, stdout=writer, stderr=subprocess.DEVNULL)
     os.close(writer)
     assert client.wait(30) in {1, 120, NOT_RUN}
 

@@ -70,11 +70,8 @@ def team_daily() -> None:
 def own_runs(monkeypatch: pytest.MonkeyPatch) -> OwnRuns:
     own = property(lambda _self: {INSTALLATION_TAG: OURS})
     monkeypatch.setattr(OwnRuns, "installation_tags", own)
-    return OwnRuns.model_construct(
-        postgres=PostgresResource(installation=InstallationResource()),
-        jobs=["report_costs"],
-        assets=["embeddings"],
-    )
+    postgres = PostgresResource(installation=InstallationResource())
+    return OwnRuns.model_construct(postgres=postgres, jobs=["report_costs"], assets=["embeddings"])
 
 
 @pytest.fixture

@@ -193,11 +193,8 @@ def test_as_many_entries_with_other_ids_are_told_apart() -> None:
         return VersionCount(document_id, "v1", "public", len(ids), compute_checksum(ids))
 
     right = {one.document_id: [id_of(one.document_id, "v1", at) for at in (0, 1)] for one in held}
-    counts = [
-        count("aa", *right["aa"]),
-        count("bb", right["bb"][0], "another"),
-        count("cc", *reversed(right["cc"])),
-        count("dd", right["bb"][1], right["dd"][1]),
-    ]
+    aa, bb = count("aa", *right["aa"]), count("bb", right["bb"][0], "another")
+    cc, dd = count("cc", *reversed(right["cc"])), count("dd", right["bb"][1], right["dd"][1])
+    counts = [aa, bb, cc, dd]
     assert find_suspects(held, counts) == set(), "by their numbers alone"
     assert find_suspects(held, counts, ids=id_of) == {"bb", "cc", "dd"}

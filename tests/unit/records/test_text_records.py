@@ -51,15 +51,9 @@ def test_every_true_value_marks_a_secret_record(said: Any, secret: bool) -> None
 
 def test_a_record_is_another_where_anything_but_its_date_is() -> None:
     changes: list[dict[str, Any]] = [
-        {"text": "b"},
-        {"media_type": "text/plain"},
-        {"title": "a"},
-        {"uri": "pushed/a"},
-        {"scope": "a"},
-        {"tags": ["a"]},
-        {"metadata": {"a": 1}},
-        {"metadata": {"a": True}},
-        {"metadata": {"a": "1"}},
+        *({"text": "b"}, {"media_type": "text/plain"}, {"title": "a"}, {"uri": "pushed/a"}),
+        *({"scope": "a"}, {"tags": ["a"]}),
+        *({"metadata": {"a": 1}}, {"metadata": {"a": True}}, {"metadata": {"a": "1"}}),
     ]
     assert len({key(), *(key(**change) for change in changes)}) == len(changes) + 1
     assert key(updated_at=datetime(2026, 1, 1, tzinfo=UTC)) == key()

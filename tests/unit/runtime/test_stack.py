@@ -18,11 +18,8 @@ SEARCH = "https://me:s3cret@127.0.0.1:{port}"
 
 
 def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> None:
-    settings = Settings(
-        home=tmp_path,
-        database_url=DATABASE.format(port=5432),
-        elasticsearch_url=SEARCH.format(port=9200),
-    )
+    database, search = DATABASE.format(port=5432), SEARCH.format(port=9200)
+    settings = Settings(home=tmp_path, database_url=database, elasticsearch_url=search)
     stack = LocalStack(settings)
     endpoints = stack.start_servers(for_dagster=False)
     connection = ElasticsearchConnection(("https://127.0.0.1:9200",), account=("me", "s3cret"))

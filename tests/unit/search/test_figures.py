@@ -10,11 +10,7 @@ from rag_assets.search.names import NamedWords, find_missing_names
 
 def missing_figures(claim: str, passage: str) -> list[str]:
     figures = Figures.parse(passage)
-    return [
-        claimed_figure.written
-        for claimed_figure in find_claimed_figures(claim)
-        if not figures.contain(claimed_figure)
-    ]
+    return [one.written for one in find_claimed_figures(claim) if not figures.contain(one)]
 
 
 def names_missing(claim: str, passage: str) -> list[str]:

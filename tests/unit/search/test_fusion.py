@@ -16,13 +16,9 @@ ids = st.sampled_from("abcdefgh")
 scored = st.dictionaries(ids, st.floats(0.01, 1), max_size=8).map(
     lambda found: dict(sorted(found.items(), key=lambda one: -one[1]))
 )
+ranks = st.lists(ids, unique=True, max_size=8).map(score_by_rank)
 rankings = st.lists(
-    st.one_of(
-        scored.map(normalize_cosines),
-        scored.map(normalize_word_scores),
-        st.lists(ids, unique=True, max_size=8).map(score_by_rank),
-    ),
-    max_size=4,
+    scored.map(normalize_cosines) | scored.map(normalize_word_scores) | ranks, max_size=4
 )
 
 

@@ -76,11 +76,8 @@ def test_a_retry_recorded_while_the_clock_was_ahead_is_due() -> None:
 
 
 def test_after_a_failure_only_a_person_does_not_wait() -> None:
-    failed = replace(
-        DONE,
-        digests={"files": "B"},
-        syncs={"files": sync(retry_at=NOW + timedelta(seconds=30), attempts=1)},
-    )
+    waiting = sync(retry_at=NOW + timedelta(seconds=30), attempts=1)
+    failed = replace(DONE, digests={"files": "B"}, syncs={"files": waiting})
     assert explain_due(failed, NOW) is None
     assert explain_due(failed, NOW, wait_for_retry=False) is not None
     assert explain_due(failed, NOW + timedelta(seconds=31)) is not None

@@ -68,12 +68,8 @@ def test_tenants_with_enabled_false_are_put_disabled() -> None:
 
 
 def test_tenants_missing_from_the_file_are_disabled_and_no_more() -> None:
-    records = known(
-        Record("a"),
-        Record("api", origin="api"),
-        Record("off", "DISABLED"),
-        Record("going", "REMOVING"),
-    )
+    off, going = Record("off", "DISABLED"), Record("going", "REMOVING")
+    records = known(Record("a"), Record("api", origin="api"), off, going)
     changes = plan_tenants({}, records, HOME)
     assert (changes.put, changes.disable) == ((), ("a",))
 

@@ -16,7 +16,7 @@ from rag_assets.ingest.chunking.chunk_set import (
     to_record,
 )
 from rag_assets.ingest.chunking.chunkers import CHUNKERS, build_chunk_parameters
-from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.model import (
     Passage,
     build_chunk_record,
@@ -57,12 +57,9 @@ def test_a_chunk_of_masked_characters_alone_is_dropped() -> None:
 
 
 def test_only_the_chunk_around_a_described_pattern_is_dropped() -> None:
-    parsed = with_masks(
-        parsed_from(
-            [("heading", "# Setup"), ("paragraph", prose(12) + " Key k3y-42. " + prose(9))]
-        ),
-        ("k3y-42", "described-sk"),
-    )
+    text = prose(12) + " Key k3y-42. " + prose(9)
+    setup = parsed_from([("heading", "# Setup"), ("paragraph", text)])
+    parsed = with_masks(setup, ("k3y-42", "described-sk"))
     made = chunked(parsed)
     (dropped,) = made.dropped
     assert dropped.rules == ("described-sk",)
@@ -98,16 +95,11 @@ def test_a_chunk_survives_json(parsed: ParsedText) -> None:
 def test_facts_are_part_of_a_chunk_and_of_no_other_chunks_digest() -> None:
     parsed = parsed_from([("paragraph", "def pump(): ...")])
     plain = chunked(parsed)
-    symbols = ChunkerKind(
-        name="heading",
-        purpose="with facts",
-        split=lambda request: [
-            replace(passage, facts={"symbol": request.kind})
-            for passage in SMALL.kind.split(request)
-        ],
-        unit="tokens",
-        limit=64,
-    )
+
+    def split(request: ChunkRequest) -> list[Passage]:
+        return [replace(p, facts={"symbol": request.kind}) for p in SMALL.kind.split(request)]
+
+    symbols = ChunkerKind("heading", "with facts", split, unit="tokens", limit=64)
     known = chunked(replace(parsed, media_type="code"), ChunkParameters(symbols, 64, 16))
     assert [chunk.facts for chunk in known.chunks] == [{"symbol": "code"}]
     assert "facts" not in build_chunk_record(plain.chunks[0])

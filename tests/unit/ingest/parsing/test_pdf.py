@@ -117,13 +117,10 @@ def test_batches_of_pages_make_one_document() -> None:
 
 
 def test_headers_that_repeat_go_unless_they_are_wanted() -> None:
-    pages: list[list[tuple[Style, str]]] = [
-        [
-            ("body", "Company confidential"),
-            *[("body", f"Sentence {n}{i} of its own." * 3) for i in range(30)],
-        ]
-        for n in range(6)
-    ]
+    pages: list[list[tuple[Style, str]]] = []
+    for n in range(6):
+        sentences = [f"Sentence {n}{i} of its own." * 3 for i in range(30)]
+        pages.append([("body", text) for text in ("Company confidential", *sentences)])
     data = pdfs.laid_out(pages)
     assert parsed(data).text.count("Company confidential") <= 1
     whole = parse_document(data, options=ParseOptions(keep_headers_footers=True))
@@ -244,13 +241,10 @@ _WORDS = [first + end for first in ("Wood", "Stone", "Iron", "Rope") for end in 
 
 @pytest.mark.parametrize("title", ["Chapter", "Kapitel", "Capítulo"])
 def test_titles_that_differ_in_their_number_are_no_repeated_headers(title: str) -> None:
-    pages: list[list[tuple[Style, str]]] = [
-        [
-            ("heading", f"{title} {n}"),
-            *[("body", f"{word} about {n} of its own." * 2) for word in _WORDS[n * 5 :][:20]],
-        ]
-        for n in range(1, 6)
-    ]
+    pages: list[list[tuple[Style, str]]] = []
+    for n in range(1, 6):
+        sentences = [f"{word} about {n} of its own." * 2 for word in _WORDS[n * 5 :][:20]]
+        pages.append([("heading", f"{title} {n}"), *[("body", text) for text in sentences]])
     assert headings(parsed(pdfs.laid_out(pages))) == [(f"{title} {n}", 1, n) for n in range(1, 6)]
 
 

@@ -25,7 +25,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
 from rag_assets.models.embedding.remote import EmbeddingReply, RemoteEmbedder
 from rag_assets.models.transport.retries import (
     DOCUMENT_RETRIES,
@@ -335,11 +335,11 @@ def test_a_drive_leaves_over_what_its_deadline_does_not_let_it_send_and_calls_it
     remote = embedder(service, traffic=traffic, retries=replace(QUICK, turn=70))
     kept: list[str] = []
     started = time.monotonic()
-    outcome = asyncio.run(
-        embed_all(
-            remote, items(100), keep=lambda keys, vectors: kept.extend(keys), deadline=started + 40
-        )
-    )
+
+    def keep(keys: Sequence[str], vectors: Vectors) -> None:
+        kept.extend(keys)
+
+    outcome = asyncio.run(embed_all(remote, items(100), keep=keep, deadline=started + 40))
     assert time.monotonic() - started < 30
     assert (outcome.embedded, outcome.remaining, outcome.outage) == (30, 70, None)
     assert (outcome.requests, outcome.retries, len(service.requests)) == (3, 0, 3)
@@ -350,11 +350,8 @@ def test_a_drive_has_its_first_turn_even_beyond_its_deadline_so_that_there_is_pr
     traffic = Traffic(concurrency=2, requests_per_minute=1, window=0.3)
     remote = embedder(Service(), traffic=traffic)
     ask(remote)
-    outcome = asyncio.run(
-        embed_all(
-            remote, items(30), keep=lambda keys, vectors: None, deadline=time.monotonic() + 0.1
-        )
-    )
+    soon = time.monotonic() + 0.1
+    outcome = asyncio.run(embed_all(remote, items(30), keep=lambda *_: None, deadline=soon))
     assert (outcome.embedded, outcome.remaining, outcome.outage) == (10, 20, None)
 
 

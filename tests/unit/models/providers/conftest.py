@@ -55,11 +55,9 @@ def ask(httpserver: HTTPServer) -> Ask:
     ) -> EmbeddingReply:
         path = BASE_PATHS.get(provider, "/v1")
         options.setdefault("base_url", f"http://127.0.0.1:{httpserver.port}{path}")
-        endpoint = endpoint_of(
-            EmbedderConfig.model_validate({"provider": provider, **options}),
-            credentials,
-            PrivateEndpoints.parse("127.0.0.1", identity_hosts),
-        )
+        config = EmbedderConfig.model_validate({"provider": provider, **options})
+        network = PrivateEndpoints.parse("127.0.0.1", identity_hosts)
+        endpoint = endpoint_of(config, credentials, network)
 
         async def once() -> EmbeddingReply:
             try:

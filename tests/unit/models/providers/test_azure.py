@@ -180,12 +180,9 @@ def test_the_deployment_is_part_of_the_embedders_id_and_the_version_is_not() -> 
 def test_a_stored_configuration_is_read_back() -> None:
     given = config(connection={"deployment": "passages"})
     assert EmbedderConfig.model_validate(given.model_dump(mode="json")) == given
-    chat = ChatModelConfig(
-        model="gpt-4o",
-        provider="azure",
-        base_url="https://acme.openai.azure.com",
-        connection={"deployment": "talk"},  # type: ignore[arg-type] - as in tenants.yaml
-    )
+    url, connection = "https://acme.openai.azure.com", {"deployment": "talk"}
+    options = {"model": "gpt-4o", "provider": "azure", "base_url": url, "connection": connection}
+    chat = ChatModelConfig.model_validate(options)
     assert ChatModelConfig.model_validate(chat.model_dump(mode="json")) == chat
 
 

@@ -26,17 +26,10 @@ def test_the_first_model_gets_the_task_as_a_parameter(httpserver, ask, purpose, 
     request = httpserver.log[0][0]
     assert request.headers["X-Goog-Api-Key"] == KEY
     assert KEY not in request.url
-    assert request.get_json() == {
-        "requests": [
-            {
-                "model": "models/gemini-embedding-001",
-                "content": {"parts": [{"text": text}]},
-                "taskType": task,
-                "outputDimensionality": 768,
-            }
-            for text in ("one", "two")
-        ]
-    }
+    options = {"taskType": task, "outputDimensionality": 768}
+    one, two = ({"content": {"parts": [{"text": text}]}, **options} for text in ("one", "two"))
+    name = "models/gemini-embedding-001"
+    assert request.get_json() == {"requests": [{"model": name, **one}, {"model": name, **two}]}
 
 
 @pytest.mark.parametrize(

@@ -312,11 +312,8 @@ def echo(status: int):
         said = f"{key} {request.get_data(as_text=True)}".replace("\n", " ")
         error = {"message": said, "code": said, "type": said, "status": said, "details": [said]}
         headers = {"X-Request-Id": said, "X-Echo": said, "Location": "/?" + KEY, "Set-Cookie": said}
-        response = Response(
-            json.dumps({"error": error, "data": said, "embeddings": said}),
-            headers=headers,
-            content_type="application/json",
-        )
+        body = json.dumps({"error": error, "data": said, "embeddings": said})
+        response = Response(body, headers=headers, content_type="application/json")
         response.status = f"{status} {KEY}"
         return response
 

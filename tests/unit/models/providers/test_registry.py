@@ -75,14 +75,9 @@ def test_a_providers_page_lists_its_embedding_models(name: str) -> None:
     offer = PROVIDERS[name].embedding
     assert isinstance(offer, RemoteEmbedding)
     listed = {
-        (
-            model,
-            dimensions(known),
-            number(known.input_tokens),
-            number(known.request_tokens),
-            number(known.price.per_million if known.price else None),
-        )
+        (model, dimensions(known), *map(number, (known.input_tokens, known.request_tokens, price)))
         for model, known in offer.models.items()
+        for price in [known.price.per_million if known.price else None]
     }
     described = set(rows(page(name), EMBEDDINGS))
     assert listed <= described if name in COMPATIBLE else listed == described

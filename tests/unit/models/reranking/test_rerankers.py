@@ -51,11 +51,8 @@ def ask(
     allowed: PrivateEndpoints = LOOPBACK,
     **config: Any,
 ) -> list[float]:
-    endpoint = build_reranker(
-        RerankConfig(url=server.url_for("/v2/rerank"), **config),
-        credentials=credentials,
-        network=allowed,
-    )
+    settings = RerankConfig(url=server.url_for("/v2/rerank"), **config)
+    endpoint = build_reranker(settings, credentials=credentials, network=allowed)
 
     async def run() -> list[float]:
         try:

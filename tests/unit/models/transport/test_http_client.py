@@ -256,11 +256,8 @@ def _trust(certificate, monkeypatch) -> None:
     """Trust a certificate as if a public authority had signed it."""
     import httpcore2
 
-    monkeypatch.setattr(
-        httpcore2,
-        "default_ssl_context",
-        lambda **_: ssl.create_default_context(cafile=str(certificate)),
-    )
+    context = ssl.create_default_context(cafile=str(certificate))
+    monkeypatch.setattr(httpcore2, "default_ssl_context", lambda **_: context)
 
 
 def test_clients_in_two_loops_do_not_disturb_each_other(httpserver):

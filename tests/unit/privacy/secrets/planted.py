@@ -20,14 +20,8 @@ JWT = ".".join(
 SLACK = "xo" + "xb-" + "123456789012-" + _BODY[:24]
 PASSWORD = "hunter" + "2!x"
 
-TOKENS = {
-    "openai": OPENAI,
-    "openai-project": OPENAI_PROJECT,
-    "github": GITHUB,
-    "aws-id": AWS_ID,
-    "jwt": JWT,
-    "slack": SLACK,
-}
+TOKENS = {"openai": OPENAI, "openai-project": OPENAI_PROJECT, "github": GITHUB}
+TOKENS |= {"aws-id": AWS_ID, "jwt": JWT, "slack": SLACK}
 
 
 def pem(*, lines: int = 12, kind: str = "RSA ") -> str:

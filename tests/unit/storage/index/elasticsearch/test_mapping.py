@@ -177,11 +177,8 @@ def test_names_of_different_specs_differ() -> None:
 
 
 def test_owner_clauses_filter_tenant_incarnation_and_generation() -> None:
-    assert build_owner_clauses(OWNER) == [
-        {"term": {"tenant": "acme"}},
-        {"term": {"incarnation": 7}},
-        {"term": {"generation": 2}},
-    ]
+    terms = [{"tenant": "acme"}, {"incarnation": 7}, {"generation": 2}]
+    assert build_owner_clauses(OWNER) == [{"term": term} for term in terms]
 
 
 @pytest.mark.parametrize(

@@ -106,12 +106,8 @@ def checked(
         }
         is_privileges = request.path == "/_security/user/_has_privileges"
         body = privileges(request) if is_privileges else answers.get(request.path)
-        return Response(
-            json.dumps(body or {}),
-            200 if body else 404,
-            {"X-Elastic-Product": "Elasticsearch"},
-            content_type="application/json",
-        )
+        headers = {"X-Elastic-Product": "Elasticsearch", "Content-Type": "application/json"}
+        return Response(json.dumps(body or {}), 200 if body else 404, headers)
 
     httpserver.expect_request(re.compile(".*")).respond_with_handler(respond)
     connection = ElasticsearchConnection((httpserver.url_for("").rstrip("/"),))
