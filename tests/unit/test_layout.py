@@ -37,10 +37,8 @@ def test_every_other_unit_test_mirrors_a_module() -> None:
 )
 def test_every_test_that_the_security_pages_name_exists(name: str, known: str) -> None:
     page = (ROOT / "docs" / name).read_text()
-    named = {
-        name.removesuffix(".py")
-        for name in re.findall(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_.]+)`", page)
-    }
+    found = re.findall(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_.]+)`", page)
+    named = {name.removesuffix(".py") for name in found}
     assert known in named
     folders = (ROOT / "tests", ROOT / "tests" / "security")
     missing = {name for name in named if not any((f / f"{name}.py").is_file() for f in folders)}

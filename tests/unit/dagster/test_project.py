@@ -216,10 +216,8 @@ def test_the_page_names_every_attribute_and_its_default() -> None:
 
 
 def test_pytest_and_dagster_find_what_is_theirs() -> None:
-    groups = {
-        "pytest11": "rag_assets.testing",
-        "dagster_dg_cli.registry_modules": "rag_assets.dagster",
-    }
+    modules = "dagster_dg_cli.registry_modules"
+    groups = {"pytest11": "rag_assets.testing", modules: "rag_assets.dagster"}
     for group, module in groups.items():
         [found] = entry_points(group=group, name="rag_assets")
         assert found.value == module

@@ -284,10 +284,8 @@ def test_a_hit_that_is_cut_ends_in_an_earlier_line() -> None:
 def test_no_hit_of_a_chain_is_packed_without_what_leads_to_it(
     sizes: list[int], leads: list[int], tokens: int
 ) -> None:
-    hits = [
-        replace(hit_of("word " * size, number=number), symbol=f"s{number}")
-        for number, size in enumerate(sizes)
-    ]
+    sized = enumerate(sizes)
+    hits = [replace(hit_of("word " * size, number=n), symbol=f"s{n}") for n, size in sized]
     paths: list[tuple[str, ...]] = [("s0",)]
     for number, lead in enumerate(leads, start=1):
         paths.append((*paths[min(lead, number - 1)], f"s{number}"))

@@ -60,10 +60,8 @@ def first(*rankings: Ranking) -> str:
 
 
 def test_words_count_by_the_share_of_terms_that_the_best_match_has() -> None:
-    scores = [
-        fuse_rankings([ranking("words", ("code", 9.0), matched=matched, terms=4)])["code"]
-        for matched in (4, 2, 1)
-    ]
+    rankings = [ranking("words", ("code", 9.0), matched=matched, terms=4) for matched in (4, 2, 1)]
+    scores = [fuse_rankings([one])["code"] for one in rankings]
     assert scores == [1.0, 0.5, 0.25]
 
 

@@ -31,10 +31,8 @@ def test_another_model_of_the_same_provider_takes_nothing_of_the_former_ones() -
 
 
 def test_dimensions_alone_keep_the_model() -> None:
-    assert find_wanted_embedder(ApplicationSettings(dimensions=256), LARGE) == {
-        **LARGE,
-        "dimensions": 256,
-    }
+    wanted = find_wanted_embedder(ApplicationSettings(dimensions=256), LARGE)
+    assert wanted == {**LARGE, "dimensions": 256}
 
 
 @pytest.mark.parametrize("provider", ["localai", "ollama"])
@@ -90,8 +88,6 @@ def test_a_model_that_the_operator_changes_is_in_force_if_it_makes_the_same_vect
     assert find_settled_embedder(waiting, third, dearer, is_same=is_same) is None
     # A model that an application named, with the operator's other settings.
     own = ApplicationSettings(dimensions=256, embedder={**LARGE, "dimensions": 256})
-    assert find_settled_embedder(own, LARGE, dearer, is_same=is_same) == {
-        **dearer,
-        "dimensions": 256,
-    }
+    settled = find_settled_embedder(own, LARGE, dearer, is_same=is_same)
+    assert settled == {**dearer, "dimensions": 256}
     assert find_settled_embedder(own, LARGE, other, is_same=is_same) == own.embedder

@@ -370,10 +370,8 @@ def test_every_row_is_a_passage_with_the_headings_above_it() -> None:
         "# Owners\n\nservice 0 | platform",
     ]
     assert [p.heading_path for p in passages[:5]] == [("Services", "name | port")] * 5
-    rows = [
-        (chunk.location.row_start, chunk.location.row_end)
-        for chunk in build_chunks(parsed, passages)
-    ]
+    places = [chunk.location for chunk in build_chunks(parsed, passages)]
+    rows = [(place.row_start, place.row_end) for place in places]
     assert rows == [(3, 3), (4, 4), (5, 5), (6, 6), (None, None), (9, 9)]
 
 

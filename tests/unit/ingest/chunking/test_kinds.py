@@ -206,10 +206,8 @@ def test_a_lone_surrogate_is_counted_and_located() -> None:
 
 
 def test_masked_text_stands_alone_and_nothing_is_repeated_across_it() -> None:
-    parsed = with_masks(
-        parsed_from([("paragraph", prose(10) + " Use key-abcdef now. " + prose(10))]),
-        ("key-abcdef", "described-sk"),
-    )
+    text = prose(10) + " Use key-abcdef now. " + prose(10)
+    parsed = with_masks(parsed_from([("paragraph", text)]), ("key-abcdef", "described-sk"))
     passages = split(parsed)
     (mask,) = parsed.masked
     touching = [p for p in passages if p.start < mask.end and p.end > mask.start]
@@ -255,10 +253,8 @@ def test_sentences_make_up_the_text(text: str) -> None:
 
 def test_a_blank_line_is_a_better_place_than_the_end_of_a_sentence() -> None:
     text = "One. Two.\n\nThree."
-    assert list(find_unicode_sentence_cuts(text, 0, len(text))) == [
-        (5, Rank.SENTENCE),
-        (11, Rank.PARAGRAPH),
-    ]
+    cuts = list(find_unicode_sentence_cuts(text, 0, len(text)))
+    assert cuts == [(5, Rank.SENTENCE), (11, Rank.PARAGRAPH)]
 
 
 def test_passages_are_whole_sentences_and_repeat_whole_sentences() -> None:
@@ -388,10 +384,8 @@ Setext
     passages = passages_of(parsed, parameters_of("heading", 32, 8))
     found = list(zip([p.heading_path for p in passages], texts(parsed, passages), strict=True))
     assert "Front" not in "".join(text for _, text in found)
-    assert found[0] == (
-        ("Guide",),
-        "# Guide\n\nIntro.\n\n## Install\n\n```sh\n# not a heading\nmake install\n```",
-    )
+    section = "# Guide\n\nIntro.\n\n## Install\n\n```sh\n# not a heading\nmake install\n```"
+    assert found[0] == (("Guide",), section)
     assert found[1][0] == ("Guide", "Setext")
     assert found[1][1].startswith("Setext\n------\n\n| a | b |")
 

@@ -100,10 +100,8 @@ def test_numbers_are_counted_as_word_prints_them() -> None:
     from lxml import etree
 
     def level(depth: int, kind: str, pattern: str, start: int = 1) -> str:
-        return (
-            f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>'
-            f'<w:lvlText w:val="{pattern}"/></w:lvl>'
-        )
+        shown = f'<w:numFmt w:val="{kind}"/><w:lvlText w:val="{pattern}"/>'
+        return f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/>{shown}</w:lvl>'
 
     kinds = level(0, "upperRoman", "%1.", 4) + level(1, "lowerLetter", "%1.%2)")
     root = etree.fromstring(

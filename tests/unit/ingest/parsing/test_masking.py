@@ -101,10 +101,8 @@ def test_a_private_key_in_markdown_is_masked_whole(parse: Parse) -> None:
 @pytest.mark.parametrize("style", ["body", "code"])
 def test_a_private_key_in_a_pdf_is_masked_whole(parse: Parse, style: Style) -> None:
     key = planted.pem(lines=60).splitlines()
-    pages: list[list[tuple[Style, str]]] = [
-        [BODY, *[(style, part) for part in key[:40]]],
-        [*[(style, part) for part in key[40:]], BODY],
-    ]
+    first, second = ([(style, part) for part in half] for half in (key[:40], key[40:]))
+    pages: list[list[tuple[Style, str]]] = [[BODY, *first], [*second, BODY]]
     text = parsed(parse, pdfs.laid_out(pages)).text
     assert [part for part in key if part in text] == []
     assert text.endswith("Ordinary text that runs over the line and sets the size.")

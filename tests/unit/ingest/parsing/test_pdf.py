@@ -105,10 +105,8 @@ def test_which_titles_a_person_gave(title: str, sensible: str | None) -> None:
 
 
 def test_batches_of_pages_make_one_document() -> None:
-    many: list[list[tuple[Style, str]]] = [
-        [("body", f"This is the text of page number {n}, unlike any other."), *BODY]
-        for n in range(1, 71)
-    ]
+    texts = [f"This is the text of page number {n}, unlike any other." for n in range(1, 71)]
+    many: list[list[tuple[Style, str]]] = [[("body", text), *BODY] for text in texts]
     result = parsed(pdfs.laid_out(many))
     assert result.pages == 70
     for n in (1, 32, 33, 64, 65, 70):
@@ -398,10 +396,8 @@ def test_a_language_without_data_is_one_clear_error(tmp_path) -> None:  # type: 
     ],
 )  # fmt: skip
 def test_the_title_is_the_largest_text(texts: list[tuple[int, str]], title: str | None) -> None:
-    lines = [
-        f"BT /F1 {size} Tf 72 {700 - 40 * n} Td ({text}) Tj ET"
-        for n, (size, text) in enumerate(texts)
-    ]
+    sized = enumerate(texts)
+    lines = [f"BT /F1 {size} Tf 72 {700 - 40 * n} Td ({text}) Tj ET" for n, (size, text) in sized]
     body = [f"BT /F1 11 Tf 72 {400 - 14 * n} Td (Ordinary text goes on.) Tj ET" for n in range(9)]
     data = pdfs.by_hand("\n".join([*lines, *body]).encode())
     with PdfFile(data) as file:

@@ -126,11 +126,9 @@ def ask_reranker(httpserver: HTTPServer) -> AskReranker:
     def run(provider: str, passages: Sequence[str], **options: object) -> list[float]:
         url = f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
         options.setdefault("base_url", url)
-        reranker = build_reranker(
-            RerankConfig.model_validate({"provider": provider, **options}),
-            credentials=lambda: SecretStr(KEY),
-            network=PrivateEndpoints.parse("127.0.0.1"),
-        )
+        config = RerankConfig.model_validate({"provider": provider, **options})
+        network = PrivateEndpoints.parse("127.0.0.1")
+        reranker = build_reranker(config, credentials=lambda: SecretStr(KEY), network=network)
 
         async def once() -> list[float]:
             try:

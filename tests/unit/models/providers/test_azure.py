@@ -26,10 +26,8 @@ MANAGED: dict[str, Any] = {
 
 
 def vectors(dimensions: int, count: int = 2) -> dict[str, Any]:
-    data = [
-        {"object": "embedding", "index": n, "embedding": [float(n + 1)] * dimensions}
-        for n in range(count)
-    ]
+    rows = [{"index": n, "embedding": [float(n + 1)] * dimensions} for n in range(count)]
+    data = [{"object": "embedding", **row} for row in rows]
     return {"object": "list", "data": data, "usage": {"prompt_tokens": 7, "total_tokens": 7}}
 
 
@@ -97,10 +95,8 @@ def test_a_managed_identity_sends_its_token_and_no_key(
     )
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
     ask(**MANAGED)
-    asked, sent = (
-        next(request for request, _ in httpserver.log if request.path == path)
-        for path in ("/msi/token", LARGE)
-    )
+    requests = {request.path: request for request, _ in httpserver.log}
+    asked, sent = requests["/msi/token"], requests[LARGE]
     assert asked.headers["X-Identity-Header"] == "secret-of-the-platform"
     assert asked.args["resource"] == resource
     assert asked.args["client_id"] == IDENTITY["client_id"]

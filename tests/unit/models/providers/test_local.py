@@ -93,16 +93,16 @@ def test_ligatures_of_many_letters_exceed_no_buffer() -> None:
 
 @pytest.mark.slow
 def test_a_fork_of_a_process_that_has_embedded_can_embed() -> None:
-    code = (
-        "import asyncio, os, sys\n"
-        "from rag_assets.models.providers.local import E5Embedder\n"
-        "asyncio.run(E5Embedder().embed(['a long text ' * 40] * 4))\n"
-        "child = os.fork()\n"
-        "if not child:\n"
-        "    asyncio.run(E5Embedder().embed(['a text of the child']))\n"
-        "    os._exit(7)\n"
-        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
-    )
+    code = """
+import asyncio, os, sys
+from rag_assets.models.providers.local import E5Embedder
+asyncio.run(E5Embedder().embed(['a long text ' * 40] * 4))
+child = os.fork()
+if not child:
+    asyncio.run(E5Embedder().embed(['a text of the child']))
+    os._exit(7)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
     done = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
     assert done.returncode == 7
 

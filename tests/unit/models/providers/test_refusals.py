@@ -22,18 +22,17 @@ from tests.unit.models.providers.conftest import KEY, Ask, no_key
 
 QUOTED = f"{KEY} one"
 ANY = re.compile(".*")
+OWN = {"model": "own", "dimensions": 5, "credentials": no_key}
+AWS_KEY = SecretStr("AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 OPTIONS: dict[str, dict[str, Any]] = {
     "azure": {"model": "text-embedding-3-large"},
-    "bedrock": {
-        "connection": {"region": "eu-central-1"},
-        "credentials": lambda: SecretStr("AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
-    },
+    "bedrock": {"connection": {"region": "eu-central-1"}, "credentials": lambda: AWS_KEY},
+    "openai-compatible": {"model": "e5", "dimensions": 2},
     "cohere": {},
     "gemini": {},
-    "ollama": {"model": "own", "dimensions": 5, "credentials": no_key},
-    "openai-compatible": {"model": "e5", "dimensions": 2},
-    "vllm": {"model": "own", "dimensions": 5, "credentials": no_key},
     "voyage": {},
+    "ollama": OWN,
+    "vllm": OWN,
 }
 """What an embedder needs besides its provider and address."""
 

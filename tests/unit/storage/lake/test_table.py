@@ -117,10 +117,8 @@ def test_digests_tell_block_ids_and_stay_as_they_were_without() -> None:
 @pytest.mark.parametrize("facts", [{"mark_bytes": 3}, {"gaps": (Gap(0, 9), Gap(4, 1))}])
 def test_facts_of_the_source_are_read_as_written(acme: TenantLake, facts: dict[str, Any]) -> None:
     marked = replace(PLAIN, **facts)
-    rows = [
-        ParsedRow(key, compute_parsed_digest(one), one)
-        for key, one in (("a", marked), ("b", PLAIN))
-    ]
+    texts = {"a": marked, "b": PLAIN}
+    rows = [ParsedRow(key, compute_parsed_digest(one), one) for key, one in texts.items()]
     acme.append_parsed(rows)
     assert acme.parsed(["a", "b"]) == dict(zip("ab", rows, strict=True))
     assert from_record(to_record(marked)) == marked

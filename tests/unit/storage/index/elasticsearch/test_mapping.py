@@ -113,10 +113,8 @@ def test_the_digest_detects_any_change_of_a_stored_field(key: bytes | None) -> N
 
 
 def test_digests_with_different_keys_differ() -> None:
-    digests = {
-        build_entry_source(replace(entry(), owner=replace(OWNER, digest_key=key)))["digest"]
-        for key in (None, b"k" * 32, b"l" * 32)
-    }
+    owners = [replace(OWNER, digest_key=key) for key in (None, b"k" * 32, b"l" * 32)]
+    digests = {build_entry_source(replace(entry(), owner=owner))["digest"] for owner in owners}
     assert len(digests) == 3
 
 
