@@ -80,9 +80,7 @@ def test_a_failed_lookup_reaches_all_waiters_and_is_not_cached() -> None:
     ],
     ids=["reserved", "empty", "NUL", "surrogate"],
 )
-def test_invalid_principals_are_refused(
-    principal: str, error: type[Exception], message: str
-) -> None:
+def test_a_bad_principal_is_refused(principal: str, error: type[Exception], message: str) -> None:
     catalog, owner = cast("Catalog", None), cast("KeyOwner", None)
     with pytest.raises(error, match=message):
         create_token(catalog, owner, role="member", principals=["ada", principal], lifetime=None)

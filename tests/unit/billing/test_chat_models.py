@@ -218,9 +218,7 @@ def test_the_unused_reservation_of_an_answer_may_be_spent_again() -> None:
         (NoProviderKey("none"), 0, False),
     ],
 )
-def test_a_failed_answer_is_charged_for_its_input(
-    error: RagAssetsError, requests: int, paid_for: bool
-) -> None:
+def test_a_failure_costs_its_input(error: RagAssetsError, requests: int, paid_for: bool) -> None:
     books = Books()
     chat, spending = paid(books, Model(error), per_day=1.5 * MOST)
     assert ask(chat) == [error]

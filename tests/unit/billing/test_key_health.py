@@ -76,9 +76,7 @@ def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:
         ([], []),
     ],
 )
-def test_health_of_a_key_is_noted_once(
-    script: list[ProviderError | None], noted: list[bool]
-) -> None:
+def test_key_health_is_noted_once(script: list[ProviderError | None], noted: list[bool]) -> None:
     assert noted_after(*script, closes=3) == noted
 
 
@@ -101,9 +99,7 @@ def test_a_note_that_cannot_be_made_is_made_later() -> None:
 
 
 @pytest.mark.parametrize(("status", "noted"), [(200, [True]), (401, [False]), (429, []), (503, [])])
-def test_batch_calls_report_on_the_key(
-    httpserver: HTTPServer, status: int, noted: list[bool]
-) -> None:
+def test_batches_report_on_the_key(httpserver: HTTPServer, status: int, noted: list[bool]) -> None:
     batch = {"id": "batch_1", "status": "in_progress"}
     httpserver.expect_request("/v1/batches/batch_1").respond_with_json(batch, status=status)
     outcomes: list[bool] = []

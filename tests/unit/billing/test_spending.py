@@ -97,9 +97,7 @@ def test_earlier_spending_counts() -> None:
         ({"per_month": 0.01}, datetime(2027, 1, 1, tzinfo=UTC), "raise caps.per_month"),
     ],
 )
-def test_a_reached_cap_names_its_end_and_the_remedy(
-    caps: dict[str, float], until: datetime | None, words: str
-) -> None:
+def test_a_cap_names_a_remedy(caps: dict[str, float], until: datetime | None, words: str) -> None:
     purse = spending(CapsConfig(**caps), SpendingTotals(run=0.005, day=0.005, month=0.005))
     error = reached(purse, 6)
     assert error.until == until

@@ -39,9 +39,7 @@ def test_instance_of_an_unusable_dagster_home_names_the_setting(
     assert "secret" not in str(raised.value)
 
 
-def test_a_relative_dagster_home_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_dagster_home_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         open_session(tmp_path, "team", monkeypatch) as session,
         pytest.raises(ConfigurationError, match="DAGSTER_HOME is a relative path"),

@@ -11,9 +11,7 @@ from rag_assets.common.batches import BackgroundBatcher, batched
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 9)), st.none() | st.integers(1, 5), st.none() | st.integers(0, 12))
-def test_batches_hold_every_item_once_within_both_limits(
-    items: list[int], size: int | None, most: int | None
-) -> None:
+def test_batches_are_within_limits(items: list[int], size: int | None, most: int | None) -> None:
     batches = list(batched(items, size, weight=int, most=most))
     assert [item for batch in batches for item in batch] == items
     for batch in batches:
@@ -68,9 +66,7 @@ def test_items_over_the_limit_are_dropped_and_counted(caplog: pytest.LogCaptureF
     assert "2 dropped" in caplog.text
 
 
-def test_a_failure_loses_one_batch_and_logs_its_kind_alone(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_failure_loses_one_batch_and_logs_its_kind(caplog: pytest.LogCaptureFixture) -> None:
     done: list[str] = []
 
     def work(batch: list[str]) -> None:

@@ -43,9 +43,7 @@ def test_own_values_replace_the_environments(environ: dict[str, str], tmp_path: 
 
 
 @pytest.mark.parametrize("address", ["RAG_ASSETS_ELASTICSEARCH_URL", "ELASTICSEARCH_URL"])
-def test_an_account_stays_with_its_server(
-    environ: dict[str, str], tmp_path: Path, address: str
-) -> None:
+def test_accounts_keep_their_server(environ: dict[str, str], tmp_path: Path, address: str) -> None:
     environ[address] = environ.pop("RAG_ASSETS_ELASTICSEARCH_URL")
     environ["RAG_ASSETS_ELASTICSEARCH_SHARDS"] = "3"
     (key := tmp_path / "key").write_text("own")
@@ -57,9 +55,7 @@ def test_an_account_stays_with_its_server(
     assert same.api_key == "key"
 
 
-def test_an_own_account_and_certificate_replace_those_of_the_environment(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_own_account_replaces_the_former_one(environ: dict[str, str], tmp_path: Path) -> None:
     environ["RAG_ASSETS_ELASTICSEARCH_FINGERPRINT"] = "ab" * 32
     for name in ("key", "ca.pem"):
         (tmp_path / name).write_text("own")
@@ -97,9 +93,7 @@ def test_a_malformed_value_is_refused_as_in_the_environment(environ: dict[str, s
         Installation(index_prefix="No!").settings(environ)
 
 
-def test_the_resource_reads_named_variables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_resource_reads_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEAM_KNOWLEDGE_URL", "postgresql://db/team")
     given = Installation(home=tmp_path, database_url=dg.EnvVar("TEAM_KNOWLEDGE_URL"))
     settings = InstallationResource.from_installation(given).settings

@@ -184,9 +184,7 @@ def test_unfinished_omits_a_teams_asset_run_until_its_repository_runs_ours(
     assert [found.run_id for found in own_runs.list_unfinished(instance)] == [run.run_id]
 
 
-def test_is_shared_partition_counts_runs_of_other_installations(
-    own_runs: OwnRuns, instance: dg.DagsterInstance
-) -> None:
+def test_installations_share_a_partition(own_runs: OwnRuns, instance: dg.DagsterInstance) -> None:
     run_job(instance, report_costs, {INSTALLATION_TAG: OURS, PARTITION_TAG: "eu"})
     run_job(instance, report_costs, {INSTALLATION_TAG: OTHERS, PARTITION_TAG: "us"})
     shared = {id_: own_runs.is_shared_partition(instance, id_) for id_ in ("eu", "us")}

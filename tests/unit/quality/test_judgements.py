@@ -71,8 +71,6 @@ def test_a_path_that_stands_for_a_document_is_met_by_that_alone() -> None:
     ("grades", "least", "answerable"),
     [((1,), 2, False), ((1, 2), 2, True), ((1,), 1, True), ((0,), 1, False), ((), 2, False)],
 )
-def test_a_question_is_answered_by_what_counts_as_found(
-    grades: tuple[int, ...], least: int, answerable: bool
-) -> None:
+def test_the_least_grade_decides(grades: tuple[int, ...], least: int, answerable: bool) -> None:
     relevant = tuple(Judgement(f"{at}.md", grade=grade) for at, grade in enumerate(grades))
     assert JudgedQuestion("q", "", "?", relevant, relevant_from=least).answerable is answerable

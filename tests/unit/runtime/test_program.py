@@ -16,9 +16,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_fingerprint_changes_with_code_settings_and_named_variables(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_settings_and_variables_count(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(home=root)
     first = fingerprint_program(settings, root)
     assert fingerprint_program(settings, root) == first

@@ -219,9 +219,7 @@ def test_after_lost_events_all_is_left_to_the_sensor_and_watched_anew(watched: F
     assert len(watched.log) == 1
 
 
-def test_a_folder_with_too_many_folders_is_left_to_the_sensor(
-    watched: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_folders_go_unwatched(watched: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     trees = watched.folders._trees
     assert trees is not None
     add = trees._inotify.add_watch

@@ -281,9 +281,7 @@ def test_a_hit_that_is_cut_ends_in_an_earlier_line() -> None:
     leads=st.lists(st.integers(0, 7), max_size=8),
     tokens=st.integers(1, 150),
 )
-def test_no_hit_of_a_chain_is_packed_without_what_leads_to_it(
-    sizes: list[int], leads: list[int], tokens: int
-) -> None:
+def test_a_chain_is_packed_from_its_start(sizes: list[int], leads: list[int], tokens: int) -> None:
     sized = enumerate(sizes)
     hits = [replace(hit_of("word " * size, number=n), symbol=f"s{n}") for n, size in sized]
     paths: list[tuple[str, ...]] = [("s0",)]

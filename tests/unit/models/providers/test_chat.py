@@ -103,9 +103,7 @@ def test_an_own_server_needs_no_key(httpserver: HTTPServer, ask_chat: AskChat) -
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_an_address_that_is_not_public_is_not_reached(
-    httpserver: HTTPServer, ask_chat: AskChat, provider: str
-) -> None:
+def test_private_addresses_fail(httpserver: HTTPServer, ask_chat: AskChat, provider: str) -> None:
     with pytest.raises(ChatRefused, match="base_url") as caught:
         ask_chat(provider, private=False)
     assert caught.value.requests == 0

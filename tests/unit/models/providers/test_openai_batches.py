@@ -152,9 +152,7 @@ def test_a_batch_that_the_provider_does_not_know_has_failed(server: BatchServer)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, ProviderRefused), (503, ProviderUnavailable)])
-def test_failures_have_the_names_they_have_elsewhere(
-    server: BatchServer, status: int, kind: type[Exception]
-) -> None:
+def test_failures_have_usual_names(server: BatchServer, status: int, kind: type[Exception]) -> None:
     server.llmock.fail(status, times=None)
     with pytest.raises(kind):
         submit(server)

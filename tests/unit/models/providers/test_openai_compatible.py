@@ -63,9 +63,7 @@ def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
 
 
 @pytest.mark.parametrize("provider", ["ollama", "vllm"])
-def test_a_chat_model_needs_no_key(
-    httpserver: HTTPServer, ask_chat: AskChat, provider: str
-) -> None:
+def test_a_chat_needs_no_key(httpserver: HTTPServer, ask_chat: AskChat, provider: str) -> None:
     message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}
     httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_json(
         {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}

@@ -51,9 +51,7 @@ def test_a_request_states_the_purpose(httpserver: HTTPServer, ask: Ask, purpose:
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_vectors_in_another_order_are_matched_by_their_index(
-    httpserver: HTTPServer, ask: Ask, is_packed: bool
-) -> None:
+def test_vectors_are_matched_by_index(httpserver: HTTPServer, ask: Ask, is_packed: bool) -> None:
     def item(index: int) -> dict[str, Any]:
         row = np.full(1024, index + 1, "<f4")
         packed = base64.b64encode(row.tobytes()).decode() if is_packed else row.tolist()

@@ -129,9 +129,7 @@ def test_dead_rows_leave_no_bytes_in_any_file(
     assert embedding_tables(acme) == {f"embeddings/{build_embedder_slug(E)}"}
 
 
-def test_incomplete_files_disappear(
-    acme: TenantLake, folder: Path, parsed_row: ParsedMaker
-) -> None:
+def test_incomplete_files_vanish(acme: TenantLake, folder: Path, parsed_row: ParsedMaker) -> None:
     acme.append_parsed([parsed_row("a")])
     (table,) = folder.glob("acme/1/parsed_text/*")
     left = [

@@ -188,9 +188,7 @@ def test_owner_clauses_filter_tenant_incarnation_and_generation() -> None:
         (3072, "bbq_hnsw", 20_833),
     ],
 )
-def test_the_flat_index_threshold_corresponds_to_a_number_of_vectors(
-    dimensions: int, kind: Any, vectors: int
-) -> None:
+def test_the_flat_threshold_is_a_vector_count(dimensions: int, kind: Any, vectors: int) -> None:
     spec = IndexSpec(dimensions, kind)
     threshold = compute_flat_index_threshold(spec)
     options = build_index_body(spec)["mappings"]["properties"]["vector"]["index_options"]

@@ -42,9 +42,7 @@ def answer(httpserver: HTTPServer, *answers: tuple[int, object], path: str = "/"
     httpserver.expect_request(path).respond_with_handler(respond)
 
 
-def test_a_cluster_without_a_master_has_no_id(
-    httpserver: HTTPServer, client: Elasticsearch
-) -> None:
+def test_a_cluster_without_master_has_no_id(httpserver: HTTPServer, client: Elasticsearch) -> None:
     answer(httpserver, (200, WITHOUT_MASTER), (200, WITH_MASTER))
     answer(httpserver, (200, {"cluster_uuid": "_na_"}), path="/_cluster/state/version")
     ownership = Ownership(client, None)
@@ -123,9 +121,7 @@ def test_an_account_for_searches_is_complete_for_them_alone(httpserver: HTTPServ
 
 
 @pytest.mark.parametrize(("flavor", "problems"), [("serverless", 0), ("default", 1)])
-def test_serverless_may_have_any_version(
-    httpserver: HTTPServer, flavor: str, problems: int
-) -> None:
+def test_serverless_has_any_version(httpserver: HTTPServer, flavor: str, problems: int) -> None:
     version = {"number": "8.11.0", "build_flavor": flavor}
     found = checked(httpserver, version, ["searching"])
     assert found.flavor == flavor
