@@ -145,7 +145,7 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
           LaggingItem("b", "waits", NOW)], False, "WARN"),
     ],
 )  # fmt: skip
-def test_only_sure_delay_is_error(behind: list[LaggingItem], passed: bool, severity: str) -> None:
+def test_a_sure_delay_is_an_error(behind: list[LaggingItem], passed: bool, severity: str) -> None:
     verdict = build_verdict(behind, 9, HOUR, NOW)
     assert verdict.passed is passed
     assert passed or verdict.severity == severity

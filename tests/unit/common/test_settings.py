@@ -183,7 +183,7 @@ def test_a_former_name_is_read_with_a_warning_and_the_new_one_wins(
     assert name not in none.address_variables(), "the former name is another program's"
 
 
-def test_an_installed_package_has_the_folder_as_home(
+def test_the_home_of_an_installed_package_is_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (packages := tmp_path / "site-packages").mkdir()

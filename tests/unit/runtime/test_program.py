@@ -16,7 +16,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_code_settings_and_variables_count(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprint_covers_code_and_settings(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(home=root)
     first = fingerprint_program(settings, root)
     assert fingerprint_program(settings, root) == first

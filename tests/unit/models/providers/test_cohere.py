@@ -40,7 +40,7 @@ def embedded(request: Request) -> Response:
 @pytest.mark.parametrize(
     ("purpose", "input_type"), [("document", "search_document"), ("query", "search_query")]
 )
-def test_requests_state_the_use(
+def test_a_request_states_the_use_of_its_texts(
     httpserver: HTTPServer, ask: Ask, purpose: str, input_type: str
 ) -> None:
     httpserver.expect_request(EMBED, method="POST").respond_with_handler(embedded)
