@@ -1,7 +1,5 @@
 """One module uses private names of Dagster, and states the last release it was tested with."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import version
 from pathlib import Path

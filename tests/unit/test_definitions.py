@@ -1,7 +1,5 @@
 """The definitions that Dagster loads are consistent, complete and documented."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -25,31 +23,15 @@ ASSETS = {
     "retrieval_quality": "quality",
 }
 CHECKS = {
-    "chunks.expectations",
-    "chunks.secrets",
-    "embeddings.canary",
-    "embeddings.languages",
-    "embeddings.dimensions",
-    "embeddings.expectations",
-    "embeddings.spending",
-    "raw_documents.catalog",
-    "raw_documents.deletions",
-    "raw_documents.clock",
-    "raw_documents.contents",
-    "raw_documents.stored",
-    "raw_documents.programs",
-    "raw_documents.ticks",
-    "embeddings.lake",
-    "retrieval_quality.retrieval_quality",
-    "search_index.dimensions",
-    "search_index.disk",
-    "search_index.drift",
-    "search_index.isolation",
-    "search_index.quarantine",
-    "search_index.vectors_beside",
-    "search_index.thresholds",
+    "chunks.expectations", "chunks.secrets", "embeddings.canary", "embeddings.languages",
+    "embeddings.dimensions", "embeddings.expectations", "embeddings.spending",
+    "raw_documents.catalog", "raw_documents.deletions", "raw_documents.clock",
+    "raw_documents.contents", "raw_documents.stored", "raw_documents.programs",
+    "raw_documents.ticks", "embeddings.lake", "retrieval_quality.retrieval_quality",
+    "search_index.dimensions", "search_index.disk", "search_index.drift", "search_index.isolation",
+    "search_index.quarantine", "search_index.vectors_beside", "search_index.thresholds",
     "search_index.staleness",
-}
+}  # fmt: skip
 JOBS = {
     *("canary", "check_all_tenants", "check_tenant", "compact", "detect_drift", "end_removals"),
     *("expectations", "measure_quality", "prune", "publish_generation", "repair_index"),
@@ -60,14 +42,9 @@ SENSORS = {
     *("run_failures", "source_files", "staleness", "tenants"),
 }
 SCHEDULES = {
-    "daily_canary",
-    "daily_checks",
-    "daily_costs",
-    "daily_pruning",
-    "nightly_drift",
-    "weekly_compaction",
-    "weekly_quality",
-}
+    "daily_canary", "daily_checks", "daily_costs", "daily_pruning", "nightly_drift",
+    "weekly_compaction", "weekly_quality",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

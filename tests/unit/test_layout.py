@@ -1,7 +1,5 @@
 """Unit tests mirror packages, links have targets, and named tests exist."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os
@@ -39,10 +37,8 @@ def test_every_other_unit_test_mirrors_a_module() -> None:
 )
 def test_every_test_that_the_security_pages_name_exists(name: str, known: str) -> None:
     page = (ROOT / "docs" / name).read_text()
-    named = {
-        name.removesuffix(".py")
-        for name in re.findall(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_.]+)`", page)
-    }
+    found = re.findall(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_.]+)`", page)
+    named = {name.removesuffix(".py") for name in found}
     assert known in named
     folders = (ROOT / "tests", ROOT / "tests" / "security")
     missing = {name for name in named if not any((f / f"{name}.py").is_file() for f in folders)}
@@ -95,15 +91,9 @@ def test_ci_runs_every_test_the_cores_without_systems() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("failed", "status"),
-    [
-        (["a"], 0),
-        (["x"], 1),
-        (["a", "x"], 1),
-        ([], 1),
-        (["a", "b", "c"], 0),
-        (["a", "b", "c", "d"], 1),
-    ],
-)
+    [(["a"], 0), (["x"], 1), (["a", "x"], 1), ([], 1), (["a", "b", "c"], 0),
+     (["a", "b", "c", "d"], 1)],
+)  # fmt: skip
 def test_a_run_passes_only_if_few_tests_failed_and_all_of_them_pass_alone(
     tmp_path: Path, failed: list[str], status: int
 ) -> None:
@@ -112,12 +102,8 @@ def test_a_run_passes_only_if_few_tests_failed_and_all_of_them_pass_alone(
     (cache := tmp_path / ".pytest_cache" / "v" / "cache").mkdir(parents=True)
     nodes = [f"test_it.py::test_{name}" for name in failed]
     (cache / "lastfailed").write_text(json.dumps(dict.fromkeys(nodes, True)))
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.rerun"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
+    command, env = [sys.executable, "-m", "tests.rerun"], {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(command, cwd=tmp_path, env=env, check=False)
     assert ran.returncode == status
 
 
@@ -137,9 +123,8 @@ def names_of_tests(path: str) -> set[str]:
 
 
 def test_no_link_of_the_project_leads_nowhere() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = ["git", "ls-files", "-s"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     lines = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
     links = [path for mode, _, _, path in lines if mode == "120000"]
     assert {"dagster.yaml", "workspace.yaml"} <= set(links)

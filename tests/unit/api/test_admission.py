@@ -1,7 +1,3 @@
-"""Admission: shares of running searches, fair turns, and waiting."""
-
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,3 @@
-"""The application: its routes, and problems that name invalid fields."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from typing import Any, cast
@@ -113,17 +109,14 @@ def test_nothing_is_quoted(
         (QueryRequest, {"query": "x", "top_k": 0}, "it must be 1 or more; got 0"),
         (QueryRequest, {"query": "x", "explain": 3}, "there is no such field"),
         (QueryRequest, {"query": "x", "filters": []}, "it must be an object; got an empty array"),
-        (
-            QueryRequest,
-            {"query": "x", "filters": {"paths": "a"}},
-            "it must be an array; got a string",
-        ),
+        (QueryRequest, {"query": "x", "filters": {"paths": "a"}},
+         "it must be an array; got a string"),
         (QueryRequest, {"query": "x", "filters": {"paths": {}}}, "an array; got an empty object"),
         (QueryRequest, {"query": "x", "filters": {"paths": ["a"] * 101}}, "100 at most; got 101"),
         (QueryRequest, {"query": "x", "mode": "fast"}, "it must be 'knn'"),
         (RecordBody, {"text": "x", "updated_at": True}, "it must be a time with its zone"),
     ],
-)
+)  # fmt: skip
 def test_a_field_is_described_in_the_words_of_json(
     names: Collection[str], kind: Any, body: dict[str, Any], problem: str
 ) -> None:

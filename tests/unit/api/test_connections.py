@@ -1,7 +1,5 @@
 """Connections that send nothing, or an incomplete request, over real sockets."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time
@@ -69,8 +67,15 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
     thread.join()
 
 
-def opened(port: int, stack: ExitStack) -> socket.socket:
-    return stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    received = b""
+    while data := connection.recv(65_536):
+        received += data
+    return received
 
 
 def is_answered(connection: socket.socket) -> bool:
@@ -84,23 +89,16 @@ def is_answered(connection: socket.socket) -> bool:
 @pytest.mark.parametrize("port", [Hasty], indirect=True)
 @pytest.mark.parametrize("partial_head", [b"", b"\r\n", WHOLE[:-2], WHOLE + WHOLE[:-2]])
 def test_a_connection_without_a_whole_head_ends(port: int, partial_head: bytes) -> None:
-    with ExitStack() as stack:
-        connection = opened(port, stack)
+    with connected(port) as connection:
         connection.sendall(partial_head)
-        received: list[Any] = []
-        while data := connection.recv(65_536):
-            received.append(data)
-        assert (b"here" in b"".join(received)) == (WHOLE in partial_head)
+        assert (b"here" in read_to_end(connection)) == (WHOLE in partial_head)
 
 
 @pytest.mark.parametrize("port", [Connection], indirect=True)
 def test_half_a_body_is_answered_by_a_problem_and_the_connections_end(port: int) -> None:
-    with ExitStack() as stack:
-        connection = opened(port, stack)
+    with connected(port) as connection:
         connection.sendall(HALF_A_BODY)
-        received = b""
-        while data := connection.recv(65_536):
-            received += data
+        received = read_to_end(connection)
     assert received.startswith(b"HTTP/1.1 408 ")
     assert b"urn:rag-assets:problem:too-slow" in received
 
@@ -118,11 +116,8 @@ def _answer(connection: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("port", [Connection], indirect=True)
 @pytest.mark.parametrize("size", [10, DRAINED_BYTES])
-def test_a_small_body_that_follows_a_refusal_is_read_and_the_connection_goes_on(
-    port: int, size: int
-) -> None:
-    with ExitStack() as stack:
-        connection = opened(port, stack)
+def test_a_refusal_before_a_small_body_keeps_the_connection(port: int, size: int) -> None:
+    with connected(port) as connection:
         for _ in range(2):
             connection.sendall(_post(f"Content-Length: {size}"))
             answer = _answer(connection)
@@ -143,18 +138,12 @@ def test_a_small_body_that_follows_a_refusal_is_read_and_the_connection_goes_on(
         (["Content-Length: 10", "Connection: close"], b"a" * 10),
     ],
 )
-def test_a_refusal_that_ends_its_connection_announces_it_and_arrives(
-    port: int, fields: list[str], rest: bytes
-) -> None:
-    with ExitStack() as stack:
-        connection = opened(port, stack)
+def test_a_refusal_announces_the_connections_end(port: int, fields: list[str], rest: bytes) -> None:
+    with connected(port) as connection:
         connection.sendall(_post(*fields))
         time.sleep(0.05)
         connection.sendall(rest)
-        received = b""
-        while data := connection.recv(65_536):
-            received += data
-    head, _, body = received.partition(b"\r\n\r\n")
+        head, _, body = read_to_end(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 429 ")
     assert head.count(b"connection: close") == 1
     assert body == b"refused"
@@ -162,8 +151,7 @@ def test_a_refusal_that_ends_its_connection_announces_it_and_arrives(
 
 @pytest.mark.parametrize("port", [Hasty], indirect=True)
 def test_an_idle_connection_lasts_longer_than_a_head_may(port: int) -> None:
-    with ExitStack() as stack:
-        connection = opened(port, stack)
+    with connected(port) as connection:
         for _ in range(2):
             assert is_answered(connection)
             time.sleep(0.25)
@@ -171,20 +159,15 @@ def test_an_idle_connection_lasts_longer_than_a_head_may(port: int) -> None:
         assert connection.recv(65_536) == b""
 
 
-@pytest.mark.parametrize("port", [Hasty], indirect=True)
-def test_a_small_body_that_never_comes_ends_its_connection(port: int) -> None:
-    with ExitStack() as stack:
-        connection = opened(port, stack)
-        connection.sendall(_post("Content-Length: 10"))
-        _answer(connection)
-        assert connection.recv(65_536) == b""
-
-
-@pytest.mark.parametrize("port", [Brief], indirect=True)
-def test_an_idle_connection_ends_after_its_time(port: int) -> None:
-    with ExitStack() as stack:
-        connection = opened(port, stack)
-        connection.sendall(_post("Content-Length: 1") + b"a")
+@pytest.mark.parametrize(
+    ("port", "sent"),
+    [(Hasty, _post("Content-Length: 10")), (Brief, _post("Content-Length: 1") + b"a")],
+    indirect=["port"],
+    ids=["a body that never comes", "nothing after the answer"],
+)
+def test_a_connection_on_which_nothing_comes_ends(port: int, sent: bytes) -> None:
+    with connected(port) as connection:
+        connection.sendall(sent)
         _answer(connection)
         assert connection.recv(65_536) == b""
 
@@ -192,8 +175,8 @@ def test_an_idle_connection_ends_after_its_time(port: int) -> None:
 @pytest.mark.parametrize("port", [Few], indirect=True)
 def test_idle_connections_make_room_for_new_ones(port: int) -> None:
     with ExitStack() as stack:
-        idle = [opened(port, stack) for _ in range(3)]
+        idle = [stack.enter_context(connected(port)) for _ in range(3)]
         assert all(is_answered(connection) for connection in (*idle, idle[0]))
-        assert all(is_answered(opened(port, stack)) for _ in range(2))
+        assert all(is_answered(stack.enter_context(connected(port))) for _ in range(2))
         # Those that have asked nothing for longest go first.
         assert [is_answered(connection) for connection in idle] == [True, False, False]

@@ -1,5 +1,3 @@
-"""Log lines as JSON, which are written in the background."""
-
 import json
 import logging
 import os
@@ -46,9 +44,7 @@ def test_lines_come_in_order_with_what_was_named_and_nothing_else(pipe: tuple[in
     assert {*lines[0]} == {"at", "level", "event", "ms", "tenant"}
 
 
-def test_records_of_libraries_are_written_by_logger_and_event_without_arguments(
-    pipe: tuple[int, int],
-) -> None:
+def test_records_of_libraries_are_written_without_their_arguments(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     with closing(writing_to(writer)) as handler:
         failure = (ValueError, ValueError("the text of a document"), None)
@@ -56,11 +52,8 @@ def test_records_of_libraries_are_written_by_logger_and_event_without_arguments(
             record(name="mcp.server", msg="%r failed\n…", args=("rag_x",), exc_info=failure)
         )
     [line] = [json.loads(line) for line in os.read(reader, 65_536).splitlines()]
-    assert (line["logger"], line["event"], line["error"]) == (
-        "mcp.server",
-        "%r failed",
-        "ValueError",
-    )
+    logged = (line["logger"], line["event"], line["error"])
+    assert logged == ("mcp.server", "%r failed", "ValueError")
     assert "document" not in str(line)
     assert "rag_x" not in str(line)
 
@@ -71,9 +64,7 @@ def test_a_server_for_agents_leaves_logging_as_it_is(monkeypatch: pytest.MonkeyP
     assert logging.getLogger().handlers == []
 
 
-def test_an_unread_pipe_delays_nothing_and_lines_beyond_a_limit_are_counted(
-    pipe: tuple[int, int],
-) -> None:
+def test_an_unread_pipe_delays_nothing_and_lost_lines_are_counted(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     handler = writing_to(writer)
     # Far more than the pipe, the lines that are being written and those that wait can hold.

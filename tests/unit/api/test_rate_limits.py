@@ -1,7 +1,3 @@
-"""Rate limits: windows of one process, and windows that several processes share."""
-
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.api.settings import ServiceSettings

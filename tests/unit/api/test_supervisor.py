@@ -1,7 +1,5 @@
 """Workers in separate processes, which are restarted."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -47,9 +45,8 @@ except RagAssetsError as error:
 @contextmanager
 def supervised(folder: Path, begin: str = "pass") -> Iterator[subprocess.Popen[str]]:
     program = textwrap.dedent(_PROGRAM).format(begin=begin)
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", program, str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield process
     finally:

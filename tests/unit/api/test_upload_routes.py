@@ -1,7 +1,3 @@
-"""Forms with a file, received in arbitrary parts."""
-
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

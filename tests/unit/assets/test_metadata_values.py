@@ -1,7 +1,3 @@
-"""Metadata values: valid links, escaped names, and limited lengths."""
-
-from __future__ import annotations
-
 import base64
 import re
 import xml.etree.ElementTree as ET
@@ -61,9 +57,8 @@ def test_failures_are_listed_inline_or_replaced_by_a_link(count: int, reason: st
 
 def test_a_name_is_no_markup() -> None:
     assert escape_markdown("a|b `c`\n[d](e) <f>") == r"a\|b \`c\` \[d\]\(e\) \<f\>"
-    assert build_document_link("team", "1", "files/a_b](x)") == (
-        r"[files/a\_b\]\(x\)](/documents/team/1)"
-    )
+    link = build_document_link("team", "1", "files/a_b](x)")
+    assert link == r"[files/a\_b\]\(x\)](/documents/team/1)"
 
 
 def test_a_chart_has_a_bar_for_each_count_and_fits_in_place() -> None:

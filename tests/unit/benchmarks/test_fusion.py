@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -30,10 +28,8 @@ def test_product_is_the_best_rule_and_never_far_behind_a_single_ranking() -> Non
 
     def measured(rule: object) -> list[float]:
         assert callable(rule)
-        return [
-            float(_compute_ndcg(found, _rank_candidates(found, rule(found))).mean())
-            for found in sets
-        ]
+        ranked = [(found, _rank_candidates(found, rule(found))) for found in sets]
+        return [float(_compute_ndcg(found, order).mean()) for found, order in ranked]
 
     fused = measured(score_product)
     single = [measured(rank_by_words), measured(rank_by_vectors)]
@@ -79,10 +75,8 @@ def test_sample_set_keeps_the_passages_that_answer_its_questions() -> None:
     assert len(sampled.passages) == SAMPLED_PASSAGES
     assert len(sampled.questions) == SAMPLED_QUESTIONS
     for at, (_, grades) in enumerate(sampled.questions):
-        assert {sampled.passages[place][1]: grade for place, grade in grades.items()} == {
-            f"passage {at * 4}": 1,
-            f"passage {at * 4 + 1}": 2,
-        }
+        found = {sampled.passages[place][1]: grade for place, grade in grades.items()}
+        assert found == {f"passage {at * 4}": 1, f"passage {at * 4 + 1}": 2}
 
 
 def test_words_and_bigrams_keep_vowel_signs() -> None:

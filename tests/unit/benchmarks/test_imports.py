@@ -1,7 +1,5 @@
 """Benchmarks run rarely, so their imports are compared with the code that they import from."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from importlib import import_module

@@ -1,7 +1,5 @@
 """The stand-in for a cross-encoder computes late interaction with the shipped model."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

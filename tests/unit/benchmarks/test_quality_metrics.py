@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from benchmarks.quality_metrics import choose_harmless, choose_separating, measure_threshold
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from tests.unit.quality.passages import Found

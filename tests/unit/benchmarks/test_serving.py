@@ -1,5 +1,3 @@
-"""The benchmark of the service: its questions, its cases, its percentiles."""
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Scores of rankings and citations by judged questions, and the extractive writer's output."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

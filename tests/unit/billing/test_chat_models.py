@@ -1,8 +1,5 @@
-"""Chat models of tenants, and what their answers cost."""
-
-from __future__ import annotations
-
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,9 +45,7 @@ def tenant(chat_model: Any, **more: Any) -> Tenant:
         (OWN, "openai-compatible"),
     ],
 )
-def test_a_models_name_determines_the_provider_unless_one_is_configured(
-    chat_model: Any, provider: str
-) -> None:
+def test_a_models_name_or_a_setting_names_the_provider(chat_model: Any, provider: str) -> None:
     config, found, _ = find_chat_model(tenant(chat_model))
     assert (found.name, bool(config.model)) == (provider, True)
 
@@ -160,13 +155,8 @@ def paid(
 
 def ask(chat: BilledChat, times: int = 1) -> list[Completion | BaseException]:
     async def all_of_them() -> list[Completion | BaseException]:
-        return await asyncio.gather(
-            *(
-                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
-                for _ in range(times)
-            ),
-            return_exceptions=True,
-        )
+        call = partial(chat.complete, "Be short.", "What?", max_tokens=100, seconds=5.0)
+        return await asyncio.gather(*(call() for _ in range(times)), return_exceptions=True)
 
     return asyncio.run(all_of_them())
 
@@ -228,9 +218,7 @@ def test_the_unused_reservation_of_an_answer_may_be_spent_again() -> None:
         (NoProviderKey("none"), 0, False),
     ],
 )
-def test_a_failed_answer_is_charged_for_its_input(
-    error: RagAssetsError, requests: int, paid_for: bool
-) -> None:
+def test_a_failure_costs_its_input(error: RagAssetsError, requests: int, paid_for: bool) -> None:
     books = Books()
     chat, spending = paid(books, Model(error), per_day=1.5 * MOST)
     assert ask(chat) == [error]
@@ -245,9 +233,8 @@ def test_a_cancelled_caller_leaves_nothing_reserved() -> None:
         chat, spending = paid(Books(), model, per_day=MOST)
 
         async def given_up(chat: BilledChat = chat, moment: float = moment) -> None:
-            asking = asyncio.ensure_future(
-                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
-            )
+            answer = chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
+            asking = asyncio.ensure_future(answer)
             await asyncio.sleep(moment)
             asking.cancel()
             await asyncio.wait([asking])

@@ -1,7 +1,3 @@
-"""The embedder of a tenant: chosen by its keys, or by its project."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -90,13 +86,10 @@ LOCAL_AI = {"base_url": "https://ai.example.org/v1", "model": "e5", "dimensions"
         ({"provider": "gemini", "api_key": "$ACME_KEY"}, O, "variable"),
         ({"provider": "openai-compatible", **LOCAL_AI}, BOTH, "none needed"),
         ({"provider": "openai-compatible", **LOCAL_AI}, frozenset({"openai-compatible"}), "stored"),
-        (
-            {"provider": "openai-compatible", "api_key": "$KEY", **LOCAL_AI},
-            frozenset({"openai-compatible"}),
-            "variable",
-        ),
+        ({"provider": "openai-compatible", "api_key": "$KEY", **LOCAL_AI},
+         frozenset({"openai-compatible"}), "variable"),
     ],
-)
+)  # fmt: skip
 def test_what_is_configured_is_taken(
     configured: dict[str, Any], stored: frozenset[str], key: str
 ) -> None:

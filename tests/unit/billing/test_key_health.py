@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -19,7 +18,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.embedding.protocol import Answer, Purpose
+from rag_assets.models.embedding.protocol import Answer
 from rag_assets.models.embedding.remote import run_and_close
 from rag_assets.models.factory import build_batch_api
 from rag_assets.models.providers.local import DeterministicEmbedder
@@ -34,17 +33,10 @@ class Scripted(DeterministicEmbedder):
         super().__init__()
         self._script = list(script)
 
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
         if error := self._script.pop(0):
             raise error
-        return await super().embed(texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk)
+        return await super().embed(texts, **options)
 
 
 def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:
@@ -84,9 +76,7 @@ def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:
         ([], []),
     ],
 )
-def test_the_health_of_the_key_is_recorded_once(
-    script: list[ProviderError | None], noted: list[bool]
-) -> None:
+def test_key_health_is_noted_once(script: list[ProviderError | None], noted: list[bool]) -> None:
     assert noted_after(*script, closes=3) == noted
 
 
@@ -109,22 +99,16 @@ def test_a_note_that_cannot_be_made_is_made_later() -> None:
 
 
 @pytest.mark.parametrize(("status", "noted"), [(200, [True]), (401, [False]), (429, []), (503, [])])
-def test_calls_about_batches_tell_of_the_key_as_well(
-    httpserver: HTTPServer, status: int, noted: list[bool]
-) -> None:
+def test_batches_report_on_the_key(httpserver: HTTPServer, status: int, noted: list[bool]) -> None:
     batch = {"id": "batch_1", "status": "in_progress"}
     httpserver.expect_request("/v1/batches/batch_1").respond_with_json(batch, status=status)
     outcomes: list[bool] = []
 
     async def look() -> None:
-        api = KeyReportingBatchApi(
-            build_batch_api(
-                EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1")),
-                credentials=lambda: SecretStr("sk-test"),
-                network=PrivateEndpoints.parse(f"{httpserver.host}:{httpserver.port}"),
-            ),
-            outcomes.append,
-        )
+        config = EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1"))
+        network = PrivateEndpoints.parse(f"{httpserver.host}:{httpserver.port}")
+        asked = build_batch_api(config, credentials=lambda: SecretStr("sk-test"), network=network)
+        api = KeyReportingBatchApi(asked, outcomes.append)
         with suppress(ProviderError):
             await run_and_close(api, api.status("batch_1"))
 

@@ -1,7 +1,3 @@
-"""The master key, and the file that holds it."""
-
-from __future__ import annotations
-
 import base64
 import os
 import stat

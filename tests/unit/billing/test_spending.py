@@ -1,7 +1,3 @@
-"""Caps on spending, and the meter of usage."""
-
-from __future__ import annotations
-
 import threading
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
@@ -47,9 +43,7 @@ def reached(purse: Spending, tokens: int) -> CapReached:
     most=st.integers(0, 3_000),
     before=st.integers(0, 1_000),
 )
-def test_calls_together_never_break_a_cap(
-    calls: list[tuple[int, bool]], most: int, before: int
-) -> None:
+def test_calls_never_exceed_a_cap(calls: list[tuple[int, bool]], most: int, before: int) -> None:
     purse = spending(CapsConfig(per_day=most / 1_000), SpendingTotals(day=before / 1_000))
     under_way: list[int] = []
     for tokens, ends in calls:
@@ -103,9 +97,7 @@ def test_earlier_spending_counts() -> None:
         ({"per_month": 0.01}, datetime(2027, 1, 1, tzinfo=UTC), "raise caps.per_month"),
     ],
 )
-def test_a_reached_cap_names_its_end_and_the_remedy(
-    caps: dict[str, float], until: datetime | None, words: str
-) -> None:
+def test_a_cap_names_a_remedy(caps: dict[str, float], until: datetime | None, words: str) -> None:
     purse = spending(CapsConfig(**caps), SpendingTotals(run=0.005, day=0.005, month=0.005))
     error = reached(purse, 6)
     assert error.until == until
@@ -128,9 +120,8 @@ def test_of_several_caps_the_one_that_lasts_longest_is_reported() -> None:
 
 
 def test_a_cap_below_a_single_request_has_its_own_remedy() -> None:
-    assert "a single request costs more" in (
-        reached(spending(CapsConfig(per_run=0.001)), 5).hint or ""
-    )
+    error = reached(spending(CapsConfig(per_run=0.001)), 5)
+    assert "a single request costs more" in (error.hint or "")
 
 
 def test_under_a_cap_of_zero_only_free_requests_are_sent() -> None:

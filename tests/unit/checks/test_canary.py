@@ -1,7 +1,4 @@
-"""The canary's verdict: when it passes, warns or fails, and its advice."""
-
-from __future__ import annotations
-
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rag_assets.checks.canary import build_verdict
@@ -15,8 +12,6 @@ SEEN = CanaryResult(
 
 
 def result(**changes: object) -> CanaryResult:
-    from dataclasses import replace
-
     return replace(SEEN, **changes)  # type: ignore[arg-type]
 
 

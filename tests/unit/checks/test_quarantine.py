@@ -1,7 +1,3 @@
-"""The verdict of the quarantine check."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from rag_assets.checks.quarantine import build_verdict
@@ -13,30 +9,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def failed(uri: str, *, read: bool = True, retry_at: datetime | None = None) -> Document:
     return Document(
-        document_id=uri,
-        source="files",
-        source_type="file",
-        path=b"",
-        uri=uri,
-        title=None,
-        media_type=None,
-        facts=ListingFacts(0, 0, 0, 0),
-        listed_at_ns=0,
-        content_sha256="0" if read else None,
-        modified_at=NOW,
-        access_scope="public",
-        tags=(),
-        metadata={},
-        document_key="",
-        status="FAILED",
-        error_message="it is empty",
-        attempts=1,
-        retry_at=retry_at,
-        chunk_count=0,
-        dropped_count=0,
-        changed_at=NOW,
-        updated_at=NOW,
-    )
+        document_id=uri, source="files", source_type="file", path=b"", uri=uri, title=None,
+        media_type=None, facts=ListingFacts(0, 0, 0, 0), listed_at_ns=0,
+        content_sha256="0" if read else None, modified_at=NOW, access_scope="public", tags=(),
+        metadata={}, document_key="", status="FAILED", error_message="it is empty", attempts=1,
+        retry_at=retry_at, chunk_count=0, dropped_count=0, changed_at=NOW, updated_at=NOW,
+    )  # fmt: skip
 
 
 def test_a_document_in_quarantine_is_a_warning_with_its_row() -> None:

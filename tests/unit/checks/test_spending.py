@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -32,21 +30,16 @@ def test_a_cap_that_keeps_documents_waiting_is_a_warning_with_the_remedy() -> No
 def test_four_fifths_of_a_cap_are_noted() -> None:
     verdict = build_verdict(SpendingTotals(), caps(per_day=1), set(), 0)
     assert verdict.passed
-    assert (
-        verdict.description == "85% of the spending cap of $1.00 a day is used: $0.85 spent today"
-    )
+    said = "85% of the spending cap of $1.00 a day is used: $0.85 spent today"
+    assert verdict.description == said
 
 
 def test_the_amount_spent_of_every_cap_is_reported() -> None:
-    verdict = build_verdict(
-        SpendingTotals(day=0.2, month=3), caps(per_run=2, per_day=2, per_month=4), set(), 0
-    )
+    limits = caps(per_run=2, per_day=2, per_month=4)
+    verdict = build_verdict(SpendingTotals(day=0.2, month=3), limits, set(), 0)
     assert verdict.description == "$0.20 spent today, $3.00 this month"
-    assert [(c.expected, c.actual) for c in verdict.compared] == [
-        ("at most $4.00", "$0.90"),
-        ("at most $2.00", "$0.85"),
-        ("at most $2.00", "$0.50"),
-    ]
+    rows = [("at most $4.00", "$0.90"), ("at most $2.00", "$0.85"), ("at most $2.00", "$0.50")]
+    assert [(c.expected, c.actual) for c in verdict.compared] == rows
 
 
 @pytest.mark.parametrize(
@@ -61,9 +54,7 @@ def test_the_amount_spent_of_every_cap_is_reported() -> None:
     ],
     ids=["today", "until a sync", "yesterday", "a month ago", "raised since", "another"],
 )
-def test_a_cap_holds_until_its_time_is_over_or_it_is_raised(
-    cap: str, dollars: float, days_ago: int, holds: bool
-) -> None:
+def test_a_cap_holds_until_it_ends(cap: str, dollars: float, days_ago: int, holds: bool) -> None:
     noon = datetime(2026, 11, 28, 12, tzinfo=UTC)
     limits = caps(noon.date(), per_run=1, per_day=1, per_month=1)
     reached = event(cap, dollars, at=noon - timedelta(days=days_ago))

@@ -1,7 +1,3 @@
-"""Which documents are behind, and since when."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +12,6 @@ from rag_assets.checks.staleness import (
 )
 from rag_assets.ingest.sources.model import (
     ListedDocument,
-    ListingFacts,
     build_uri,
     compute_document_id,
 )
@@ -34,37 +29,19 @@ def nanoseconds(at: datetime) -> int:
 def listed(name: str, changed: datetime = NOW - 9 * HOUR, size: int = 5) -> ListedDocument:
     at = nanoseconds(changed)
     uri = build_uri("files", name)
-    return ListedDocument(
-        "files", name, compute_document_id("files", name), uri, None, size, at, at, 1
-    )
+    id_ = compute_document_id("files", name)
+    return ListedDocument("files", name, id_, uri, None, size, at, at, 1)
 
 
 def row(document: ListedDocument, status: Status = "READY", key: str = "k1") -> Document:
     return Document(
-        document_id=document.document_id,
-        source="files",
-        source_type="file",
-        path=document.path.encode(),
-        uri=document.uri,
-        title=None,
-        media_type=None,
-        facts=ListingFacts(document.size, document.mtime_ns, document.ctime_ns, document.inode),
-        listed_at_ns=0,
-        content_sha256="c",
-        modified_at=NOW - 9 * HOUR,
-        access_scope="public",
-        tags=(),
-        metadata={},
-        document_key=key,
-        status=status,
-        error_message=None,
-        attempts=0,
-        retry_at=None,
-        chunk_count=1,
-        dropped_count=0,
-        changed_at=NOW - 2 * HOUR,
-        updated_at=NOW,
-    )
+        document_id=document.document_id, source="files", source_type="file",
+        path=document.path.encode(), uri=document.uri, title=None, media_type=None,
+        facts=document.facts, listed_at_ns=0, content_sha256="c", modified_at=NOW - 9 * HOUR,
+        access_scope="public", tags=(), metadata={}, document_key=key, status=status,
+        error_message=None, attempts=0, retry_at=None, chunk_count=1, dropped_count=0,
+        changed_at=NOW - 2 * HOUR, updated_at=NOW,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -81,9 +58,7 @@ def row(document: ListedDocument, status: Status = "READY", key: str = "k1") -> 
         ("DELETED", "k0", None),
     ],
 )
-def test_the_catalog_knows_who_is_behind(
-    status: Status, served: str | None, reason: Reason | None
-) -> None:
+def test_the_catalog_finds_lags(status: Status, served: str | None, reason: Reason | None) -> None:
     document = row(listed("a.md"), status)
     made_from = {} if served is None else {document.document_id: served}
     found = list(find_lagging_in_catalog([document], made_from))
@@ -108,15 +83,11 @@ def at_source(
 ) -> list[LaggingItem]:
     return list(
         find_lagging_at_source(
-            now_there,
-            {document.document_id: document for document in rows},
-            pruned or set(),
-            last_listing=NOW - 5 * HOUR,
-            is_first=first,
-            now=NOW,
+            now_there, {document.document_id: document for document in rows}, pruned or set(),
+            last_listing=NOW - 5 * HOUR, is_first=first, now=NOW,
             build_name=lambda document: f"named {document.path}",
         )
-    )
+    )  # fmt: skip
 
 
 def test_a_source_as_it_was_recorded_is_not_behind() -> None:
@@ -157,10 +128,8 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
     assert [b.reason for b in at_source([document], [deleted])] == ["added"]
     assert at_source([document], [deleted], pruned={document.document_id}) == []
     assert at_source([document], [], pruned={document.document_id}) == []
-    newer = listed("a.md", NOW, size=9)
-    assert [b.reason for b in at_source([newer], [deleted], pruned={document.document_id})] == [
-        "added"
-    ]
+    newer = at_source([listed("a.md", NOW, size=9)], [deleted], pruned={document.document_id})
+    assert [b.reason for b in newer] == ["added"]
     assert at_source([], [deleted]) == []
 
 
@@ -172,19 +141,11 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
         ([LaggingItem("a", "changed", NOW - HOUR - timedelta(seconds=1))], False, "ERROR"),
         ([LaggingItem("a", "removed", NOW - 2 * HOUR, certain=False)], False, "WARN"),
         ([LaggingItem("a", "held", NOW, certain=False)], False, "WARN"),
-        (
-            [
-                LaggingItem("a", "removed", NOW - 9 * HOUR, certain=False),
-                LaggingItem("b", "waits", NOW),
-            ],
-            False,
-            "WARN",
-        ),
+        ([LaggingItem("a", "removed", NOW - 9 * HOUR, certain=False),
+          LaggingItem("b", "waits", NOW)], False, "WARN"),
     ],
-)
-def test_only_what_is_certainly_late_is_an_error(
-    behind: list[LaggingItem], passed: bool, severity: str
-) -> None:
+)  # fmt: skip
+def test_a_sure_delay_is_an_error(behind: list[LaggingItem], passed: bool, severity: str) -> None:
     verdict = build_verdict(behind, 9, HOUR, NOW)
     assert verdict.passed is passed
     assert passed or verdict.severity == severity

@@ -1,7 +1,5 @@
 """The Great Expectations suites: each rule can fail alone, and nothing uses the network."""
 
-from __future__ import annotations
-
 import re
 import socket
 import urllib.parse
@@ -171,9 +169,7 @@ def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_templates_of_pages_are_compiled_once_per_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_templates_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validate("chunks", build_chunk_rules(), [chunk_columns()], NAMING, tmp_path / "first")
 
     def refuse(*_: object) -> NoReturn:
@@ -181,14 +177,12 @@ def test_templates_of_pages_are_compiled_once_per_process(
 
     monkeypatch.setattr(jinja2.Environment, "compile", refuse)
     validate("chunks", build_chunk_rules(), [chunk_columns()], NAMING, tmp_path / "second")
-    first, second = (
-        # Pages state times and random ids.
-        sorted(
-            re.sub(r"[0-9a-f.:+-]{2,}", "#", page.read_text())
-            for page in (tmp_path / name).rglob("*.html")
-        )
-        for name in ("first", "second")
-    )
+
+    def read_pages(name: str) -> list[str]:
+        pages = [page.read_text() for page in (tmp_path / name).rglob("*.html")]
+        return sorted(re.sub(r"[0-9a-f.:+-]{2,}", "#", page) for page in pages)  # times, random ids
+
+    first, second = read_pages("first"), read_pages("second")
     assert first == second
     assert first
 
@@ -217,15 +211,9 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
         [build_chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), build_chunk_sets_frame([later])]
     )
     assert len(list(iter_chunk_rows(stored, {"k": user}))) == 1
-    vectors = pl.DataFrame(
-        {
-            "text_sha256": ["t", "t", "u", "u"],
-            "vector": [b"1234", b"1234", b"1234", b"5678"],
-            "created_at": [NOW] * 4,
-            "checksum": [None] * 4,
-        },
-        schema=EMBEDDINGS,
-    )
+    texts, stored_vectors = ["t", "t", "u", "u"], [b"1234", b"1234", b"1234", b"5678"]
+    columns = zip(EMBEDDINGS, [texts, stored_vectors, [NOW] * 4, [None] * 4], strict=True)
+    vectors = pl.DataFrame(dict(columns), schema=EMBEDDINGS)
     keys = [row[1] for row in iter_vector_rows(vectors, {"t": "a", "u": "b"})]
     assert keys == ["t", "u", "u"]
 

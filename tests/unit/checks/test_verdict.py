@@ -1,7 +1,3 @@
-"""Verdicts of asset checks."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -84,9 +80,8 @@ def test_a_failure_is_told_with_the_command_that_mends_it() -> None:
     assert told.description == told.for_tenant("acme").description == expected
     shown = to_check_result(told, KEY).metadata["remedy"]
     assert shown == dg.MetadataValue.text("`rag-assets sync acme --repair` restores it")
-    passed = Verdict(passed=True, description="all is well", compared=(), mend=mend).for_tenant(
-        "acme"
-    )
+    well = Verdict(passed=True, description="all is well", compared=(), mend=mend)
+    passed = well.for_tenant("acme")
     assert passed.description == "all is well"
     assert "remedy" not in to_check_result(passed, KEY).metadata
 
@@ -151,9 +146,8 @@ def test_what_was_withheld_upstream_does_not_fail() -> None:
 
 def test_a_leak_fails_and_names_document_place_and_rules() -> None:
     leak = Leak("text", 4, ("aws", "pem"))
-    verdict = verdict_of_secrets(
-        [LeakingDocument("id", "key", "files/a.md", (leak,))], ScanCounts(1, 5)
-    )
+    leaking = LeakingDocument("id", "key", "files/a.md", (leak,))
+    verdict = verdict_of_secrets([leaking], ScanCounts(1, 5))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert verdict.offenders == (("files/a.md", "text", 4, "aws, pem"),)
 
@@ -178,9 +172,7 @@ def packed(*values: float) -> bytes:
         (b"", "0 dimensions"),
     ],
 )
-def test_a_vector_that_cannot_be_right_is_reported_with_the_reason(
-    raw: bytes, fault: str | None
-) -> None:
+def test_an_impossible_vector_is_reported_with_the_reason(raw: bytes, fault: str | None) -> None:
     good = packed(0, 1, 0)
     found = find_vector_faults(["good", "t", "also good"], [good, raw, good], 3)
     assert found == ({} if fault is None else {"t": fault})
@@ -210,15 +202,12 @@ SERVING = ServingShape(dimensions=3, embedder_dimensions=3, current=True)
         (replace(SHAPE, mapped=4), SERVING, "mapped to 4"),
         (replace(SHAPE, mapped=None), SERVING, "no such index"),
         (replace(SHAPE, without_vector=("e1",)), SERVING, "entry e1 has no vector"),
-        (
-            SHAPE,
-            replace(SERVING, embedder_dimensions=4),
-            "its embedder makes vectors of 4 dimensions",
-        ),
+        (SHAPE, replace(SERVING, embedder_dimensions=4),
+         "its embedder makes vectors of 4 dimensions"),
         # Another embedder is configured: the next generation will have its dimensions.
         (SHAPE, replace(SERVING, embedder_dimensions=4, current=False), None),
     ],
-)
+)  # fmt: skip
 def test_mapping_catalog_and_embedder_must_agree(
     shape: IndexShape, serving: ServingShape | None, fault: str | None
 ) -> None:
@@ -249,9 +238,7 @@ def state(drift: Drift, *, index: Presence = "present", alias: bool = True) -> I
         (state(Drift(2, 2), alias=False), (1, "alias shows wrong entries", "rag-index-3")),
     ],
 )
-def test_every_kind_of_drift_fails(
-    found: IndexState, offender: tuple[int, str, str] | None
-) -> None:
+def test_each_kind_of_drift_fails(found: IndexState, offender: tuple[int, str, str] | None) -> None:
     verdict = build_states_verdict([found], {"d": "files/d.md"})
     assert verdict.passed == (offender is None)
     assert verdict.offenders == (() if offender is None else (offender,))
@@ -268,17 +255,10 @@ OWNER = Owner("acme", 4, 1)
 
 def entry(**changes: object) -> ScannedEntry:
     fields = ScannedEntry(
-        id=entry_id(OWNER, "doc", "key", 0),
-        tenant="acme",
-        incarnation=4,
-        generation=1,
-        document_id="doc",
-        index_key="key",
-        ordinal=0,
-        access_scope="public",
-        correctly_routed=True,
+        id=entry_id(OWNER, "doc", "key", 0), tenant="acme", incarnation=4, generation=1,
+        document_id="doc", index_key="key", ordinal=0, access_scope="public", correctly_routed=True,
         intact=True,
-    )
+    )  # fmt: skip
     return replace(fields, **changes)  # type: ignore[arg-type]
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -18,9 +16,7 @@ def test_the_demo_adds_the_same_tenant_as_the_projects_file() -> None:
     assert [source["include"] for source in entry["sources"]] == [INCLUDE]
 
 
-def test_demo_in_an_empty_home_copies_the_handbook_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_home_gets_one_handbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAG_ASSETS_HOME", str(tmp_path))
     with Session() as session:
         _add_tenant(session)

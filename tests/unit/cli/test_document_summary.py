@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from rag_assets.cli.demo import (
@@ -19,45 +17,20 @@ from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow
 
 NOW = datetime(2026, 10, 6, tzinfo=UTC)
 SERVING = Generation(
-    number=3,
-    key="k",
-    index_name="i",
-    index_identity="u",
-    embedder_id="e",
-    embedder={},
-    dimensions=384,
-    state="SERVING",
-    created_at=NOW,
-    retired_at=None,
-)
+    number=3, key="k", index_name="i", index_identity="u", embedder_id="e", embedder={},
+    dimensions=384, state="SERVING", created_at=NOW, retired_at=None,
+)  # fmt: skip
 
 
 def document(name: str, content: str = "", error: str | None = None, chunks: int = 0) -> Document:
     return Document(
-        document_id=name,
-        source="files",
-        source_type="files",
-        path=name.encode(),
-        uri=f"files/{name}",
-        title=None,
-        media_type=None,
-        access_scope="public",
-        facts=ListingFacts(2_000, 0, 0, 0),
-        listed_at_ns=0,
-        tags=(),
-        metadata={},
-        content_sha256=content or name,
-        modified_at=NOW,
-        document_key=name,
-        error_message=error,
-        status="FAILED" if error else "READY",
-        attempts=0,
-        retry_at=None,
-        chunk_count=chunks,
-        dropped_count=0,
-        changed_at=NOW,
-        updated_at=NOW,
-    )
+        document_id=name, source="files", source_type="files", path=name.encode(),
+        uri=f"files/{name}", title=None, media_type=None, access_scope="public",
+        facts=ListingFacts(2_000, 0, 0, 0), listed_at_ns=0, tags=(), metadata={},
+        content_sha256=content or name, modified_at=NOW, document_key=name, error_message=error,
+        status="FAILED" if error else "READY", attempts=0, retry_at=None, chunk_count=chunks,
+        dropped_count=0, changed_at=NOW, updated_at=NOW,
+    )  # fmt: skip
 
 
 def chunk_set(*tokens: int, dropped: int = 0) -> ChunkSetRow:
@@ -72,13 +45,9 @@ def text(media_type: str, *kinds: str, pages: int | None = None, **facts: object
 
 
 GLOSSARY = text(MARKDOWN, "heading", "paragraph")
+COPIES = [document(name, content="same", chunks=2) for name in ("a.md", "b.md")]
 HELD = [
-    DocumentSummary(
-        document("a.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"
-    ),
-    DocumentSummary(
-        document("b.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"
-    ),
+    *(DocumentSummary(copy, GLOSSARY, chunk_set(20, 40), "heading") for copy in COPIES),
     DocumentSummary(
         document("c.PDF", chunks=1),
         text(PDF, "table", pages=2, ocr_pages=1, masked=(MaskedSpan(0, 1, "rule"),)),
@@ -122,11 +91,8 @@ def test_a_tenant_without_documents() -> None:
     assert count_by_type([]) == []
 
 
-def test_a_presentation_has_slides() -> None:
+def test_contents_are_counted_in_the_units_of_their_format() -> None:
     assert describe_contents([text(PPTX, pages=7)]) == "7 slides"
-
-
-def test_a_plain_text_has_paragraphs() -> None:
     assert describe_contents([text(PLAIN, "paragraph", "paragraph")]) == "2 paragraphs"
 
 

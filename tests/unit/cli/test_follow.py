@@ -1,7 +1,5 @@
 """Stopping our sensor stops the change watcher, in an instance with other code locations."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,9 +72,7 @@ def test_find_stopped_sensor_ignores_a_teams_sensor_of_the_same_name(
     assert find_stopped_sensor(instance, own_runs) is None
 
 
-def test_find_stopped_sensor_of_own_location_finds_it(
-    own_runs: OwnRuns, instance: dg.DagsterInstance
-) -> None:
+def test_our_stopped_sensor_is_found(own_runs: OwnRuns, instance: dg.DagsterInstance) -> None:
     add_sensor(instance, "rag_assets.definitions")
     assert find_stopped_sensor(instance, own_runs) == "__repository__@rag_assets.definitions"
 

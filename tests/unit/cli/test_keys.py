@@ -1,7 +1,5 @@
 """A rotation leaves no sealed setting of Elasticsearch without a master key."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -41,11 +39,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for name in ("RAG_ASSETS_MASTER_KEY", "RAG_ASSETS_MASTER_KEY_PREVIOUS"):
         monkeypatch.delenv(name, raising=False)
     (home := tmp_path / "home").mkdir()
-    made = Settings(
-        home=home,
-        elasticsearch_url="https://a:9200",
-        master_key_file=tmp_path / "keys" / "master.key",
-    )
+    file = tmp_path / "keys" / "master.key"
+    made = Settings(home=home, elasticsearch_url="https://a:9200", master_key_file=file)
     sealed = ElasticsearchSettings(api_key=seal_secret(made, SECRET))
     return replace(made, elasticsearch=sealed)
 
@@ -99,9 +94,7 @@ def test_the_former_key_stays_until_the_sealed_setting_is_printed(
     assert api_key(settings) == SECRET
 
 
-def test_a_sealed_setting_that_does_not_open_keeps_the_keys_from_rotating(
-    settings: Settings,
-) -> None:
+def test_a_sealed_setting_that_does_not_open_prevents_a_rotation(settings: Settings) -> None:
     assert settings.master_key_file is not None
     before = settings.master_key_file.read_text()
     altered = replace(settings, elasticsearch=ElasticsearchSettings(api_key="sealed:AAAA"))

@@ -1,7 +1,3 @@
-"""Output to terminals: control characters and credentials."""
-
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,3 @@
-"""Metadata of Dagster as plain JSON values, and errors of failed steps."""
-
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -41,12 +37,9 @@ def test_a_value_is_kept_as_json_has_it(value: dg.MetadataValue[Any], plain: obj
 
 
 def test_values_without_json_form_are_text() -> None:
-    found = convert_metadata(
-        {
-            "asset": dg.MetadataValue.asset(dg.AssetKey(["chunks"])),
-            "schema": dg.MetadataValue.table_schema(dg.TableSchema([dg.TableColumn("what")])),
-        }
-    )
+    asset = dg.MetadataValue.asset(dg.AssetKey(["chunks"]))
+    schema = dg.MetadataValue.table_schema(dg.TableSchema([dg.TableColumn("what")]))
+    found = convert_metadata({"asset": asset, "schema": schema})
     assert "chunks" in json.dumps(found, allow_nan=False)
     assert "what" in json.dumps(found, allow_nan=False)
 

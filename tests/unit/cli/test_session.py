@@ -1,7 +1,5 @@
 """A session uses the Dagster instance in the folder that DAGSTER_HOME names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -41,9 +39,7 @@ def test_instance_of_an_unusable_dagster_home_names_the_setting(
     assert "secret" not in str(raised.value)
 
 
-def test_instance_of_a_relative_dagster_home_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_dagster_home_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         open_session(tmp_path, "team", monkeypatch) as session,
         pytest.raises(ConfigurationError, match="DAGSTER_HOME is a relative path"),
@@ -51,9 +47,7 @@ def test_instance_of_a_relative_dagster_home_is_refused(
         _ = session.instance
 
 
-def test_a_home_that_is_a_dagster_project_keeps_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dagster_project_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_session(tmp_path, "", monkeypatch) as session:
         (home := tmp_path / "home").joinpath("dagster.yaml").write_text("telemetry: {}\n")
         session.prepare_home()

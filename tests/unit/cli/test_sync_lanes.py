@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.cli.sync_lanes import split_tenants

@@ -1,7 +1,3 @@
-"""How responses are interpreted, without sending requests."""
-
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime, timedelta
@@ -60,12 +56,8 @@ def test_what_is_no_answer_is_not_repeated(body: bytes) -> None:
     [(402, PaymentRequired), (422, Invalid), (500, Failed), (502, Failed), (418, Refused)],
 )
 def test_a_problem_is_raised_by_its_status(status: int, kind: type[Refused]) -> None:
-    problem = response(
-        status,
-        detail="correct it",
-        request_id="order-66",
-        errors=[{"field": "top_k", "problem": "too large"}],
-    )
+    errors = [{"field": "top_k", "problem": "too large"}]
+    problem = response(status, detail="correct it", request_id="order-66", errors=errors)
     with pytest.raises(Refused) as caught:
         parse_outcome(CALL, problem, wanted(), 0.2)
     error = caught.value
@@ -78,10 +70,9 @@ def test_a_problem_is_raised_by_its_status(status: int, kind: type[Refused]) -> 
 def test_an_error_of_a_proxy_is_described_by_its_status() -> None:
     with pytest.raises(Failed, match="502 Bad Gateway"):
         parse_outcome(CALL, httpx2.Response(502, content=b"<html>"), wanted(), 0.2)
+    moved = httpx2.Response(302, headers={"Location": "http://evil"})
     with pytest.raises(Refused, match="302 Found"):
-        parse_outcome(
-            CALL, httpx2.Response(302, headers={"Location": "http://evil"}), wanted(), 0.2
-        )
+        parse_outcome(CALL, moved, wanted(), 0.2)
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -152,13 +143,10 @@ def test_names_in_a_path_stay_between_their_slashes() -> None:
 def test_a_call_is_about_the_clients_tenant_unless_it_names_one() -> None:
     asked = wanted(tenant="acme")
     assert asked.build_request_arguments(operations.status())["params"] == {"tenant": "acme"}
-    assert asked.build_request_arguments(operations.status(tenant="other"))["params"] == {
-        "tenant": "other"
-    }
-    assert asked.build_request_arguments(operations.query("valve"))["json"] == {
-        "tenant": "acme",
-        "query": "valve",
-    }
+    other = asked.build_request_arguments(operations.status(tenant="other"))
+    assert other["params"] == {"tenant": "other"}
+    body = asked.build_request_arguments(operations.query("valve"))["json"]
+    assert body == {"tenant": "acme", "query": "valve"}
     body = asked.build_request_arguments(operations.query("valve", tenant="other"))["json"]
     assert body == {"query": "valve", "tenant": "other"}
     assert asked.build_request_arguments(operations.live())["params"] == {}
@@ -193,10 +181,8 @@ def test_unsendable_text_is_an_error(given: dict[str, Any]) -> None:
 def test_a_token_goes_in_clear_to_this_machine_alone_and_past_no_proxy() -> None:
     for url in ("http://127.0.0.1:8000", "http://[::1]", "http://localhost:8000/rag"):
         assert wanted(url=url).build_client_arguments()["trust_env"] is False
-    assert (
-        wanted(url="http://rag.example", allow_http=True).build_client_arguments()["trust_env"]
-        is True
-    )
+    elsewhere = wanted(url="http://rag.example", allow_http=True)
+    assert elsewhere.build_client_arguments()["trust_env"] is True
 
 
 @pytest.mark.parametrize("id_", ["\ud800", "x" * 70_000])

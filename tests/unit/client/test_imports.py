@@ -1,7 +1,5 @@
 """The client does not import the service."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

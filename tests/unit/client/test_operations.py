@@ -1,7 +1,5 @@
 """The client's operations match the service's OpenAPI description, with all fields."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -20,48 +18,25 @@ _ASIDE = {"title", "description", "default", "required", "discriminator", "$defs
 QUESTION = Question(
     query="valve",
     **{name: None for name, field in Question.model_fields.items() if field.default is None},
-    filters=Filters(),
-    must_include_paths=(),
-    include_run_summaries=True,
-)
+    filters=Filters(), must_include_paths=(), include_run_summaries=True,
+)  # fmt: skip
 FILE: dict[str, Any] = {
-    "page_uuid": "p",
-    "name": "n",
-    "metadata": {},
-    "url": "https://a",
-    "updated_at": None,
+    "page_uuid": "p", "name": "n", "metadata": {}, "url": "https://a", "updated_at": None,
     "version": None,
-}
+}  # fmt: skip
 WHOLE: list[Call[Any]] = [
     operations.query(QUESTION, tenant="acme"),
     operations.answer(QUESTION, max_tokens=16, tenant="acme"),
     operations.documents(after="a", limit=1, tenant="acme"),
     operations.delete_document("d", tenant="acme"),
     operations.put_record(
-        "page",
-        "7",
-        "text",
-        media_type="text/plain",
-        title="t",
-        uri="u",
-        scope="s",
-        tags=["a"],
-        metadata={"b": 1},
-        updated_at=datetime.now(UTC),
-        version=1,
-        etag='"e"',
-        source="pushed",
+        "page", "7", "text", media_type="text/plain", title="t", uri="u", scope="s", tags=["a"],
+        metadata={"b": 1}, updated_at=datetime.now(UTC), version=1, etag='"e"', source="pushed",
         tenant="acme",
     ),
     operations.delete_record(
-        "page",
-        "7",
-        page_uuid="p",
-        updated_at=datetime.now(UTC),
-        version=1,
-        etag='"e"',
-        source="pushed",
-        tenant="acme",
+        "page", "7", page_uuid="p", updated_at=datetime.now(UTC), version=1, etag='"e"',
+        source="pushed", tenant="acme",
     ),
     operations.put_typed_record("file", "7", FILE, etag='"e"', source="pushed", tenant="acme"),
     operations.put_record_content("7", b"text", source="pushed", tenant="acme"),
@@ -78,7 +53,7 @@ WHOLE: list[Call[Any]] = [
     operations.live(),
     operations.ready(),
     operations.metrics(),
-]
+]  # fmt: skip
 """Each operation with everything that it takes."""
 
 
@@ -127,9 +102,7 @@ def test_no_operation_of_the_service_lacks_one_here(description: Mapping[str, An
 
 
 @pytest.mark.parametrize("call", WHOLE, ids=lambda call: call.path)
-def test_everything_that_an_operation_takes_can_be_given(
-    description: Mapping[str, Any], call: Call[Any]
-) -> None:
+def test_an_operation_takes_all_its_fields(description: Mapping[str, Any], call: Call[Any]) -> None:
     theirs = described(description, call)
     taken: dict[str, set[str]] = {"path": set(), "query": set(), "header": set()}
     for parameter in theirs.get("parameters", ()):
@@ -151,9 +124,7 @@ def test_everything_that_an_operation_takes_can_be_given(
 
 
 @pytest.mark.parametrize("call", WHOLE, ids=lambda call: call.path)
-def test_answers_are_read_as_they_are_described(
-    description: Mapping[str, Any], call: Call[Any]
-) -> None:
+def test_answers_match_their_description(description: Mapping[str, Any], call: Call[Any]) -> None:
     answers = [
         body["schema"]
         for status, response in described(description, call)["responses"].items()
@@ -163,9 +134,8 @@ def test_answers_are_read_as_they_are_described(
     assert answers
     ours = TypeAdapter(call.answer).json_schema()
     for theirs in answers:
-        assert resolved(ours, ours.get("$defs", {})) == resolved(
-            theirs, description["components"]["schemas"]
-        )
+        definitions = description["components"]["schemas"]
+        assert resolved(ours, ours.get("$defs", {})) == resolved(theirs, definitions)
 
 
 def test_problems_are_read_as_they_are_described(description: Mapping[str, Any]) -> None:

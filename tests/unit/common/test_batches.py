@@ -1,7 +1,3 @@
-"""Batches, in the foreground and in a thread of their own."""
-
-from __future__ import annotations
-
 import logging
 import threading
 from itertools import count, pairwise
@@ -15,9 +11,7 @@ from rag_assets.common.batches import BackgroundBatcher, batched
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 9)), st.none() | st.integers(1, 5), st.none() | st.integers(0, 12))
-def test_batches_hold_every_item_once_within_both_limits(
-    items: list[int], size: int | None, most: int | None
-) -> None:
+def test_batches_are_within_limits(items: list[int], size: int | None, most: int | None) -> None:
     batches = list(batched(items, size, weight=int, max_weight=most))
     assert [item for batch in batches for item in batch] == items
     for batch in batches:
@@ -27,9 +21,7 @@ def test_batches_hold_every_item_once_within_both_limits(
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5), st.integers(0, 12))
-def test_no_batch_could_have_taken_the_first_of_the_next(
-    items: list[int], size: int, most: int
-) -> None:
+def test_no_batch_has_room_for_the_next_item(items: list[int], size: int, most: int) -> None:
     batches = list(batched(items, size, weight=int, max_weight=most))
     for batch, following in pairwise(batches):
         assert len(batch) == size or sum(batch) + following[0] > most
@@ -74,9 +66,7 @@ def test_items_over_the_limit_are_dropped_and_counted(caplog: pytest.LogCaptureF
     assert "2 dropped" in caplog.text
 
 
-def test_a_failure_loses_its_own_batch_and_logs_only_its_kind(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_failure_loses_one_batch_and_logs_its_kind(caplog: pytest.LogCaptureFixture) -> None:
     done: list[str] = []
 
     def work(batch: list[str]) -> None:

@@ -1,7 +1,3 @@
-"""The clock for ages: the machine's clock, or one set forward."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.common.clock import Clock

@@ -1,7 +1,3 @@
-"""The tree of errors."""
-
-from __future__ import annotations
-
 import ast
 import inspect
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each extra is declared, is needed by nothing else, and is named if it is missing."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess
@@ -51,9 +49,8 @@ def test_modules_of_an_extra_are_installed_by_it_alone(extra: str) -> None:
 
 
 def test_set_up_and_the_readme_name_every_extra() -> None:
-    locked = re.search(
-        r"^\t@.*pip compile pyproject.toml (.*)$", (ROOT / "Makefile").read_text(), re.M
-    )
+    makefile = (ROOT / "Makefile").read_text()
+    locked = re.search(r"^\t@.*pip compile pyproject.toml (.*)$", makefile, re.M)
     assert locked is not None
     assert re.findall(r"--extra (\w+)", locked[1]) == [*MODULES]
     assert f"pip install 'rag-assets[{','.join(MODULES)}]'" in (ROOT / "README.md").read_text()

@@ -1,7 +1,5 @@
 """Every failure of a document or a request has a kind, with a text for admins."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.common.formatting import dollars
@@ -16,7 +14,5 @@ from rag_assets.common.formatting import dollars
         (0.000_000_02, "$0.000000020"),
     ],
 )
-def test_money_is_rounded_to_cents_and_below_a_cent_to_two_digits(
-    amount: float, words: str
-) -> None:
+def test_money_is_rounded_to_cents_or_below_a_cent_to_two_digits(amount: float, words: str) -> None:
     assert dollars(amount) == words

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 
@@ -27,9 +25,8 @@ def test_a_file_name_that_is_no_utf8_is_hashed_as_its_bytes() -> None:
 
 def test_keys_are_the_same_on_every_machine() -> None:
     # Written down: another value here would have every installation work everything off again.
-    assert compute_key("parse", "abc", None, 1, {"b": 2, "a": [True]}) == (
-        "e71bd9539caeb2640b8a2781c1000c8b"
-    )
+    key = compute_key("parse", "abc", None, 1, {"b": 2, "a": [True]})
+    assert key == "e71bd9539caeb2640b8a2781c1000c8b"
 
 
 @pytest.mark.slow
@@ -43,9 +40,8 @@ def test_the_order_of_a_mapping_does_not_count(mapping: dict[str, Any]) -> None:
 @given(one=st.lists(values, max_size=3), other=st.lists(values, max_size=3))
 def test_only_equal_parts_have_equal_keys(one: list[Any], other: list[Any]) -> None:
     # 1 and True are equal to Python, and different here.
-    assert (compute_key("kind", *one) == compute_key("kind", *other)) == (
-        repr_of(one) == repr_of(other)
-    )
+    are_equal = compute_key("kind", *one) == compute_key("kind", *other)
+    assert are_equal == (repr_of(one) == repr_of(other))
     assert compute_key("kind", *one) != compute_key("other kind", *one)
 
 

@@ -1,7 +1,3 @@
-"""The value that names an installation, and the resource that carries it."""
-
-from __future__ import annotations
-
 from pathlib import Path
 
 import dagster as dg
@@ -36,15 +32,9 @@ def test_an_installation_without_values_is_that_of_the_environment(environ: dict
     assert Installation().settings(environ) == Settings.from_environment(environ)
 
 
-def test_what_an_installation_names_replaces_the_environments(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
-    own = Installation(
-        home=tmp_path,
-        database_url="postgresql://db/own",
-        elasticsearch_url="https://b",
-        index_prefix="own",
-    ).settings(environ)
+def test_own_values_replace_the_environments(environ: dict[str, str], tmp_path: Path) -> None:
+    urls = {"database_url": "postgresql://db/own", "elasticsearch_url": "https://b"}
+    own = Installation(home=tmp_path, index_prefix="own", **urls).settings(environ)
     assert (own.home, own.index_prefix, own.elasticsearch_url) == (tmp_path, "own", "https://b")
     assert (own.lake_url, own.blobs_url) == (f"{own.local}/lake", f"{own.local}/blobs")
     assert (own.database_url, own.service_database_url) == ("postgresql://db/own", None)
@@ -53,9 +43,7 @@ def test_what_an_installation_names_replaces_the_environments(
 
 
 @pytest.mark.parametrize("address", ["RAG_ASSETS_ELASTICSEARCH_URL", "ELASTICSEARCH_URL"])
-def test_an_account_is_not_sent_to_another_elasticsearch(
-    environ: dict[str, str], tmp_path: Path, address: str
-) -> None:
+def test_accounts_keep_their_server(environ: dict[str, str], tmp_path: Path, address: str) -> None:
     environ[address] = environ.pop("RAG_ASSETS_ELASTICSEARCH_URL")
     environ["RAG_ASSETS_ELASTICSEARCH_SHARDS"] = "3"
     (key := tmp_path / "key").write_text("own")
@@ -67,15 +55,12 @@ def test_an_account_is_not_sent_to_another_elasticsearch(
     assert same.api_key == "key"
 
 
-def test_an_own_account_and_certificate_replace_those_of_the_environment(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_own_account_replaces_the_former_one(environ: dict[str, str], tmp_path: Path) -> None:
     environ["RAG_ASSETS_ELASTICSEARCH_FINGERPRINT"] = "ab" * 32
     for name in ("key", "ca.pem"):
         (tmp_path / name).write_text("own")
-    own = Installation(
-        elasticsearch_api_key_file=tmp_path / "key", elasticsearch_ca_file=tmp_path / "ca.pem"
-    )
+    key, certificate = tmp_path / "key", tmp_path / "ca.pem"
+    own = Installation(elasticsearch_api_key_file=key, elasticsearch_ca_file=certificate)
     settings = own.settings(environ)
     found = settings.elasticsearch
     assert settings.elasticsearch_url == "https://a"
@@ -83,17 +68,13 @@ def test_an_own_account_and_certificate_replace_those_of_the_environment(
     assert (found.fingerprint, found.ca_file) == (None, tmp_path / "ca.pem")
 
 
-def test_an_address_in_the_code_may_have_its_account_in_the_environment(
-    environ: dict[str, str],
-) -> None:
+def test_an_address_in_code_uses_the_account_in_the_environment(environ: dict[str, str]) -> None:
     del environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     own = Installation(elasticsearch_url="https://b").settings(environ)
     assert own.elasticsearch.api_key == "key"
 
 
-def test_a_cloud_deployment_in_the_environment_is_another_elasticsearch(
-    environ: dict[str, str],
-) -> None:
+def test_a_cloud_deployment_in_the_environment_is_another_server(environ: dict[str, str]) -> None:
     del environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     environ["RAG_ASSETS_ELASTICSEARCH_CLOUD_ID"] = "name:YWJj"
     found = Installation(elasticsearch_url="https://b").settings(environ).elasticsearch
@@ -112,9 +93,7 @@ def test_a_malformed_value_is_refused_as_in_the_environment(environ: dict[str, s
         Installation(index_prefix="No!").settings(environ)
 
 
-def test_the_resource_reads_a_variable_that_a_value_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_resource_reads_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEAM_KNOWLEDGE_URL", "postgresql://db/team")
     given = Installation(home=tmp_path, database_url=dg.EnvVar("TEAM_KNOWLEDGE_URL"))
     settings = InstallationResource.from_installation(given).settings

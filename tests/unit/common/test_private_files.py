@@ -1,7 +1,5 @@
 """Private files: a failed replacement leaves the former content, and nothing else."""
 
-from __future__ import annotations
-
 import resource
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,3 @@
-"""Windows of a minute, with a clock that the tests set."""
-
-from __future__ import annotations
-
 import random
 
 import pytest

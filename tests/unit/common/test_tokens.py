@@ -1,17 +1,10 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.common.tokens import count_text, count_tokens
 
 TEXTS = [
-    "",
-    "one",
-    "<|endoftext|>",
-    "文書 and prose\n" * 50,
-    "half a \ud83d character",
-    "x" * 5_000,
-]
+    "", "one", "<|endoftext|>", "文書 and prose\n" * 50, "half a \ud83d character", "x" * 5_000,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("copies", [1, 20])

@@ -1,7 +1,3 @@
-"""The public interface for a team's Dagster project: names, merging, and refusals."""
-
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess
@@ -87,15 +83,11 @@ def test_everything_begins_with_the_name() -> None:
 
 
 def test_two_installations_merge_with_the_teams_definitions() -> None:
+    elsewhere, eu = Installation(home="elsewhere"), {"eu": [wiki_of_eu]}
     merged = dg.Definitions.merge(
         team(),
         build_defs(upstream=["wiki_export"]),
-        build_defs(
-            name="other",
-            key_prefix=["other"],
-            upstream={"eu": [wiki_of_eu]},
-            installation=Installation(home="elsewhere"),
-        ),
+        build_defs(name="other", key_prefix=["other"], upstream=eu, installation=elsewhere),
     )
     dg.Definitions.validate_loadable(merged)
     repository = merged.get_repository_def()
@@ -118,12 +110,8 @@ def test_two_installations_merge_with_the_teams_definitions() -> None:
 
 
 def test_a_job_materializes_what_is_upstream_of_all_tenants_or_of_one() -> None:
-    merged = dg.Definitions.merge(
-        team(),
-        build_defs(
-            name="kb", upstream={"eu": [wiki_of_eu], "us-east": [wiki_export, "elsewhere/table"]}
-        ),
-    )
+    upstream = {"eu": [wiki_of_eu], "us-east": [wiki_export, "else/table"]}
+    merged = dg.Definitions.merge(team(), build_defs(name="kb", upstream=upstream))
     repository = merged.get_repository_def()
     ops = {
         name: {node.name for node in repository.get_job(name).graph.node_defs}
@@ -142,9 +130,7 @@ def test_a_job_materializes_what_is_upstream_of_all_tenants_or_of_one() -> None:
     ("automation", "sensors", "has_schedules"),
     [("sync", SYNCING, False), ("none", set(), False), ("all", SYNCING, True)],
 )
-def test_automation_chooses_sensors_and_schedules(
-    automation: Any, sensors: set[str], has_schedules: bool
-) -> None:
+def test_automation_chooses_parts(automation: Any, sensors: set[str], has_schedules: bool) -> None:
     found = names(build_defs(name="kb", automation=automation))
     plain = {name.removeprefix("kb_") for name in found["sensors"]}
     assert plain >= sensors
@@ -161,16 +147,12 @@ def test_automation_chooses_sensors_and_schedules(
         ({"automation": "some"}, "unknown automation 'some'"),
         ({"systems": ["workplace"]}, "systems are not installed: workplace"),
         ({"upstream": "wiki_export"}, "upstream is the string 'wiki_export' instead of a list"),
-        (
-            {"upstream": {"eu": "wiki_export"}},
-            "upstream is the string 'wiki_export' instead of a list",
-        ),
-        (
-            {"upstream": {"a-b": ["wiki"], "a.b": ["wiki"]}},
-            "upstream: the jobs of tenants 'a-b' and 'a.b' would have the same name",
-        ),
+        ({"upstream": {"eu": "wiki_export"}},
+         "upstream is the string 'wiki_export' instead of a list"),
+        ({"upstream": {"a-b": ["wiki"], "a.b": ["wiki"]}},
+         "upstream: the jobs of tenants 'a-b' and 'a.b' would have the same name"),
     ],
-)
+)  # fmt: skip
 def test_arguments_that_are_not_usable_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         build_defs(**arguments)
@@ -192,48 +174,30 @@ def test_upstream_with_other_partitions_is_refused() -> None:
 # Of Dagster's own reading of YAML.
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")
 def test_the_component_has_the_same_attributes() -> None:
+    attributes: dict[str, Any] = {"name": "kb", "key_prefix": ["kb"], "group": "wiki"}
+    attributes |= {"upstream": {"eu": ["wiki_of_eu"]}, "automation": "sync", "systems": []}
     with create_defs_folder_sandbox() as sandbox:
         path = sandbox.scaffold_component(
             component_cls=KnowledgeBaseComponent,
             defs_path="kb",
             defs_yaml_contents={
                 "type": "rag_assets.dagster.KnowledgeBaseComponent",
-                "attributes": {
-                    "name": "kb",
-                    "key_prefix": ["kb"],
-                    "group": "wiki",
-                    "upstream": {"eu": ["wiki_of_eu"]},
-                    "automation": "sync",
-                    "installation": {"home": "/srv/kb"},
-                    "systems": [],
-                },
+                "attributes": {**attributes, "installation": {"home": "/srv/kb"}},
             },
         )
         with sandbox.load_component_and_build_defs(defs_path=path) as (component, loaded):
             assert isinstance(component, KnowledgeBaseComponent)
             found = names(loaded)
             resources = loaded.resources or {}
-    expected = build_defs(
-        name="kb",
-        key_prefix=["kb"],
-        group="wiki",
-        upstream={"eu": ["wiki_of_eu"]},
-        automation="sync",
-        installation=Installation(home="/srv/kb"),
-        systems=[],
-    )
+    expected = build_defs(**attributes, installation=Installation(home="/srv/kb"))
     assert found == names(expected)
     assert resources["kb_postgres"].installation.home == "/srv/kb"
 
 
 def test_loading_warns_of_nothing() -> None:
     code = "from rag_assets.dagster import build_defs; build_defs(upstream=['a'])"
-    done = subprocess.run(
-        [sys.executable, "-W", "error::Warning:dagster", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-W", "error::Warning:dagster", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -252,10 +216,8 @@ def test_the_page_names_every_attribute_and_its_default() -> None:
 
 
 def test_pytest_and_dagster_find_what_is_theirs() -> None:
-    groups = {
-        "pytest11": "rag_assets.testing",
-        "dagster_dg_cli.registry_modules": "rag_assets.dagster",
-    }
+    modules = "dagster_dg_cli.registry_modules"
+    groups = {"pytest11": "rag_assets.testing", modules: "rag_assets.dagster"}
     for group, module in groups.items():
         [found] = entry_points(group=group, name="rag_assets")
         assert found.value == module

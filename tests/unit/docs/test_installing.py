@@ -1,7 +1,5 @@
 """The sizes on the page about installing match the installed packages."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

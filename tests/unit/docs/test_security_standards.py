@@ -1,7 +1,5 @@
 """The tables for auditors: each requirement has one row, and each row has tests or a reason."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The handbook's binary documents contain what their sources say."""
 
-from __future__ import annotations
-
 import pytest
 
 from examples.building import pdf, scan

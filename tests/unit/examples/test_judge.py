@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from examples.judge import Question, ndcg, rank, score
@@ -16,9 +14,7 @@ TWO = question("two", c=3)
 @pytest.mark.parametrize(
     ("found", "place"), [(["a"], 1), (["b", "b", "a"], 3), (["b"], None), ([], None)]
 )
-def test_the_rank_is_that_of_the_document_with_the_answer(
-    found: list[str], place: int | None
-) -> None:
+def test_the_rank_is_that_of_the_answering_document(found: list[str], place: int | None) -> None:
     assert rank(ONE, found) == place
 
 

@@ -1,7 +1,5 @@
 """The judged questions agree with the handbook."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 

@@ -1,7 +1,5 @@
 """A fork server with simple commands, for tests: `small_server.py HOME MODULES LOCK`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -63,12 +61,9 @@ def main() -> None:
     signal.alarm(300)  # A test that hangs must not leave it behind.
     executors = {COMMAND: command, RUN: run}
     server = ForkServer(
-        Path(home) / SOCKET,
-        Fingerprint(),
-        executors,
-        not_for_forks=[int(lock)],
+        Path(home) / SOCKET, Fingerprint(), executors, not_for_forks=[int(lock)],
         refused_commands={"own"},
-    )
+    )  # fmt: skip
     if server.serve():
         restart_process()
 

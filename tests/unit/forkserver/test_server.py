@@ -1,7 +1,5 @@
 """Commands in forks have the same output as the commands themselves."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal
@@ -84,6 +82,12 @@ class Small:
         out, err = client.communicate(given, timeout=30)
         return client.returncode, out.decode(), err.decode()
 
+    def start_waiting(self, path: Path) -> subprocess.Popen[bytes]:
+        """Start a command that writes its pid into a file and waits until the file is gone."""
+        client = self.start("wait", str(path))
+        wait_for(lambda: path.exists() and path.read_text())
+        return client
+
     def answers(self) -> bool:
         try:
             connect(str(self.home / SOCKET), 1).close()
@@ -101,18 +105,11 @@ def small(tmp_path: Path) -> Iterator[Small]:
     code.mkdir()
     (code / "versioned.py").write_text("VERSION = 1\n")
     server = Small(home, code, None)  # type: ignore[arg-type]
-    command = [
-        sys.executable,
-        "-B",
-        "-m",
-        "tests.unit.forkserver.small_server",
-        str(home),
-        str(code),
-    ]
+    command = [sys.executable, "-B", "-m", "tests.unit.forkserver.small_server"]
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         server.process = subprocess.Popen(
-            [*command, str(lock.fileno())],
+            [*command, str(home), str(code), str(lock.fileno())],
             cwd=ROOT,
             env={**server.environment, "GIVEN": "the server's"},
             pass_fds=[lock.fileno()],
@@ -125,9 +122,7 @@ def small(tmp_path: Path) -> Iterator[Small]:
         server.process.wait()
 
 
-def test_a_command_has_the_folder_environment_umask_and_streams_of_its_client(
-    small: Small, tmp_path: Path
-) -> None:
+def test_a_command_has_environment_and_streams_of_its_client(small: Small, tmp_path: Path) -> None:
     code, out, _ = small.run("tell", cwd=tmp_path, umask=0o027)
     folder, given, umask, session = out.split()
     assert (code, folder, given, umask) == (0, str(tmp_path), "this", "27")
@@ -154,12 +149,9 @@ def test_a_failure_is_printed_and_harms_nobody(small: Small) -> None:
 def test_output_that_cannot_be_written_is_an_error_as_ever(small: Small) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    client = subprocess.Popen(
-        [sys.executable, "-c", CLIENT, str(small.home), "tell"],
-        env={**small.environment, "PYTHONUNBUFFERED": ""},
-        stdout=writer,
-        stderr=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-c", CLIENT, str(small.home), "tell"]
+    env = {**small.environment, "PYTHONUNBUFFERED": ""}
+    client = subprocess.Popen(command, env=env, stdout=writer, stderr=subprocess.DEVNULL)
     os.close(writer)
     assert client.wait(30) in {1, 120, NOT_RUN}
 
@@ -174,10 +166,9 @@ def test_signals_are_passed_on(
     path = tmp_path / "pid"
     before = signal.signal(number, signal.SIG_DFL)  # A shell's background job ignores some.
     try:
-        client = small.start("wait", str(path))
+        client = small.start_waiting(path)
     finally:
         signal.signal(number, before)
-    wait_for(lambda: path.exists() and path.read_text())
     client.send_signal(number)
     assert client.communicate(timeout=20)[0] == output
     assert client.returncode == code
@@ -187,10 +178,9 @@ def test_a_signal_that_the_client_ignores_is_ignored(small: Small, tmp_path: Pat
     path = tmp_path / "pid"
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        client = small.start("wait", str(path))
+        client = small.start_waiting(path)
     finally:
         signal.signal(signal.SIGTERM, before)
-    wait_for(lambda: path.exists() and path.read_text())
     os.kill(int(path.read_text()), signal.SIGTERM)
     path.unlink()
     assert client.communicate(timeout=20)[0] == b"waited\n"
@@ -198,8 +188,7 @@ def test_a_signal_that_the_client_ignores_is_ignored(small: Small, tmp_path: Pat
 
 def test_a_killed_client_takes_its_command_with_it(small: Small, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    client = small.start("wait", str(path))
-    wait_for(lambda: path.exists() and path.read_text())
+    client = small.start_waiting(path)
     client.kill()
     client.communicate(timeout=20)
     pid = int(path.read_text())
@@ -209,8 +198,7 @@ def test_a_killed_client_takes_its_command_with_it(small: Small, tmp_path: Path)
 
 def test_a_killed_server_leaves_commands_alone(small: Small, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    client = small.start("wait", str(path))
-    wait_for(lambda: path.exists() and path.read_text())
+    client = small.start_waiting(path)
     assert small.is_locked()
     small.process.kill()
     small.process.wait()
@@ -294,9 +282,8 @@ def test_a_server_of_another_container_is_not_used(tmp_path: Path) -> None:
     (code / "versioned.py").write_text("VERSION = 1\n")
     server = Small(home, code, None)  # type: ignore[arg-type]
     command = [sys.executable, "-B", "-m", "tests.unit.forkserver.small_server"]
-    container = start_command_in_namespace(
-        [*command, str(home), str(code), "0"], server.environment
-    )
+    command += [str(home), str(code), "0"]
+    container = start_command_in_namespace(command, server.environment)
     try:
         wait_for(server.answers)
         # Its small pids are those of other processes here, which signals would be sent to.

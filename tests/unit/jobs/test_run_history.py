@@ -70,11 +70,8 @@ def team_daily() -> None:
 def own_runs(monkeypatch: pytest.MonkeyPatch) -> OwnRuns:
     own = property(lambda _self: {INSTALLATION_TAG: OURS})
     monkeypatch.setattr(OwnRuns, "installation_tags", own)
-    return OwnRuns.model_construct(
-        postgres=PostgresResource(installation=InstallationResource()),
-        jobs=["report_costs"],
-        assets=["embeddings"],
-    )
+    postgres = PostgresResource(installation=InstallationResource())
+    return OwnRuns.model_construct(postgres=postgres, jobs=["report_costs"], assets=["embeddings"])
 
 
 @pytest.fixture
@@ -144,9 +141,7 @@ def test_delete_partition_with_another_installation_deletes_only_tagged_runs(
     assert kept == {theirs: {"eu"}, unknown: {"eu"}, waiting: {"eu"}, own: set()}
 
 
-def test_mark_with_assets_of_a_team_adds_only_the_installation(
-    own_runs: OwnRuns, instance: dg.DagsterInstance
-) -> None:
+def test_a_mark_adds_only_the_installation(own_runs: OwnRuns, instance: dg.DagsterInstance) -> None:
     marked = []
     for assets in ([embeddings, sales], [embeddings]):
         run = instance.get_run_by_id(materialize(instance, {}, *assets))
@@ -189,9 +184,7 @@ def test_unfinished_omits_a_teams_asset_run_until_its_repository_runs_ours(
     assert [found.run_id for found in own_runs.list_unfinished(instance)] == [run.run_id]
 
 
-def test_is_shared_partition_counts_runs_of_other_installations(
-    own_runs: OwnRuns, instance: dg.DagsterInstance
-) -> None:
+def test_installations_share_a_partition(own_runs: OwnRuns, instance: dg.DagsterInstance) -> None:
     run_job(instance, report_costs, {INSTALLATION_TAG: OURS, PARTITION_TAG: "eu"})
     run_job(instance, report_costs, {INSTALLATION_TAG: OTHERS, PARTITION_TAG: "us"})
     shared = {id_: own_runs.is_shared_partition(instance, id_) for id_ in ("eu", "us")}

@@ -1,7 +1,3 @@
-"""Tools that systems add to the MCP server."""
-
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, cast
@@ -90,11 +86,6 @@ def test_without_it_there_is_no_such_tool() -> None:
     assert "unknown tool" in result.content[0].text
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="several tools"):
-        answered(lambda c: c.list_tools(), TIDE, TIDE)
-
-
 def _own(_: Knowledge) -> ToolFunction:
     async def rag_search(query: Annotated[str, Field(max_length=5, description="What.")]) -> str:
         if query == "fail":
@@ -136,6 +127,7 @@ def test_a_tool_of_a_profile_goes_before_the_one_for_all(profile: str) -> None:
     asyncio.run(run())
 
 
-def test_two_tools_for_one_profile_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="same name"):
-        answered(lambda c: c.list_tools(), OWN, OWN)
+@pytest.mark.parametrize(("tool", "message"), [(TIDE, "several tools"), (OWN, "same name")])
+def test_two_tools_of_one_name_for_the_same_profiles_are_refused(tool: Tool, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        answered(lambda c: c.list_tools(), tool, tool)

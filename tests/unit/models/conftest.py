@@ -1,7 +1,5 @@
 """A second, tiny ONNX model, written byte by byte, because the tests have no other builder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,3 @@
-"""Context windows by the names of models."""
-
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.models.chat import find_context_window

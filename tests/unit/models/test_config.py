@@ -1,6 +1,4 @@
-"""A tenant's models in tenants.yaml."""
-
-from __future__ import annotations
+from math import inf
 
 import pytest
 from pydantic import ValidationError
@@ -26,16 +24,12 @@ def config(provider: str, model: str | None = None, **options: object) -> Embedd
     [
         ({"provider": "openai"}, "openai/text-embedding-3-small@1536"),
         ({"provider": "openai", "dimensions": 512}, "openai/text-embedding-3-small@512"),
-        (
-            {"provider": "openai", "model": "text-embedding-3-large"},
-            "openai/text-embedding-3-large@3072",
-        ),
-        (
-            {"provider": "openai", "model": "text-embedding-9", "dimensions": 99},
-            "openai/text-embedding-9@99",
-        ),
+        ({"provider": "openai", "model": "text-embedding-3-large"},
+         "openai/text-embedding-3-large@3072"),
+        ({"provider": "openai", "model": "text-embedding-9", "dimensions": 99},
+         "openai/text-embedding-9@99"),
     ],
-)
+)  # fmt: skip
 def test_an_id_is_plain_where_nothing_is_special(options, embedder_id):
     assert get_embedder_id(EmbedderConfig(**options)) == embedder_id
 
@@ -83,16 +77,9 @@ def test_ids_differ_where_vectors_do():
 
 def test_ids_are_equal_where_vectors_are():
     plain = config("openai-compatible", "e5", dimensions=384, base_url=SERVER)
-    same = config(
-        "openai-compatible",
-        "e5",
-        dimensions=384,
-        base_url="https://MODELS.example.org/v1/",
-        api_key="$KEY",
-        concurrency=2,
-        requests_per_minute=10,
-        batch_size=7,
-    )
+    speed = {"concurrency": 2, "requests_per_minute": 10, "batch_size": 7}
+    url = "https://MODELS.example.org/v1/"
+    same = config("openai-compatible", "e5", dimensions=384, base_url=url, api_key="$KEY", **speed)
     assert get_embedder_id(same) == get_embedder_id(plain)
 
 
@@ -117,26 +104,18 @@ def test_a_prefix_is_counted():
     ("options", "message"),
     [
         ({"provider": "openai", "dimensions": 1537}, "1536 dimensions at most, not 1537"),
-        (
-            {"provider": "openai", "model": "text-embedding-3-large", "dimensions": 3073},
-            "3072 dimensions at most",
-        ),
-        (
-            {"provider": "openai", "model": "text-embedding-ada-002", "dimensions": 512},
-            "vectors of 1536 dimensions, not 512",
-        ),
+        ({"provider": "openai", "model": "text-embedding-3-large", "dimensions": 3073},
+         "3072 dimensions at most"),
+        ({"provider": "openai", "model": "text-embedding-ada-002", "dimensions": 512},
+         "vectors of 1536 dimensions, not 512"),
         ({"provider": "openai", "model": "new"}, "'new' is not known: set its dimensions"),
         ({"provider": "gemini", "model": "new"}, "'new' is not known: .*gemini-embedding-001"),
         ({"provider": "gemini", "dimensions": 1000}, "768, 1536, 3072 dimensions, not 1000"),
-        (
-            {"provider": "gemini", "model": "text-embedding-004", "dimensions": 3072},
-            "768, 1536 dimensions, not 3072",
-        ),
+        ({"provider": "gemini", "model": "text-embedding-004", "dimensions": 3072},
+         "768, 1536 dimensions, not 3072"),
         ({"provider": "openai-compatible", "model": "m", "dimensions": 3}, "needs a base_url"),
-        (
-            {"provider": "openai-compatible", "base_url": SERVER, "dimensions": 3},
-            "needs a base_url and a model",
-        ),
+        ({"provider": "openai-compatible", "base_url": SERVER, "dimensions": 3},
+         "needs a base_url and a model"),
         ({"provider": "openai-compatible", "model": "m", "base_url": SERVER}, "set its dimensions"),
         ({"provider": "openai", "model": "a b"}, "should match pattern"),
         ({"provider": "openai", "model": "a/../b?c"}, "should match pattern"),
@@ -149,8 +128,11 @@ def test_a_prefix_is_counted():
         ({"provider": "local", "api_key": "$KEY"}, "does not support api_key"),
         ({"provider": "auto", "model": "m"}, "does not support model"),
         ({"provider": "openai", "base_url": "ftp://models.example.org"}, "must begin with https"),
+        ({"provider": "openai", "connection": {"deployment": "x"}}, "connection"),
+        ({"provider": "vllm", "base_url": SERVER, "model": "BAAI/bge-m3", "dimensions": 512},
+         "1024 dimensions, not 512"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_embedder_is_refused_in_one_line(options, message):
     with pytest.raises(ValidationError, match=message):
         EmbedderConfig(**options)
@@ -177,10 +159,8 @@ def test_limit_grows_with_the_tokens_where_the_speed_is_configured() -> None:
     assert slow.compute_time_limit(4_000, 400) == 20 + 80 + 100
     assert slow.compute_time_limit(500, 40) == 20 + 10 + 10
     assert slow.compute_time_limit(1_000_000, 16_384) == 1_800
-    assert (
-        ChatModelConfig(**OWN, tokens_per_second={}).compute_time_limit(3_000, 300)
-        == 45 + 100 + 100
-    )
+    default = ChatModelConfig(**OWN, tokens_per_second={})
+    assert default.compute_time_limit(3_000, 300) == 45 + 100 + 100
 
 
 def test_limit_is_fixed_without_a_speed() -> None:
@@ -188,9 +168,7 @@ def test_limit_is_fixed_without_a_speed() -> None:
     assert ChatModelConfig(model="gpt-4.1-mini", seconds=7).compute_time_limit(10**6, 16) == 7
 
 
-@pytest.mark.parametrize(
-    "speed", [{"read": 0}, {"write": 0}, {"write": float("inf")}, {"speed": 3}]
-)
+@pytest.mark.parametrize("speed", [{"read": 0}, {"write": 0}, {"write": inf}, {"speed": 3}])
 def test_speed_has_to_be_a_positive_number(speed: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         ChatModelConfig(**OWN, tokens_per_second=speed)
@@ -212,10 +190,8 @@ def test_a_url_is_kept_as_requests_use_it() -> None:
     [
         ({}, "set model: ms-marco-minilm-l12 .*folder.*url"),
         ({"model": "ms-marco-minilm-l6"}, "set model: ms-marco-minilm-l12"),
-        (
-            {"model": "ms-marco-minilm-l12", "api_key": "$KEY"},
-            "shipped model does not support api_key",
-        ),
+        ({"model": "ms-marco-minilm-l12", "api_key": "$KEY"},
+         "shipped model does not support api_key"),
         ({"folder": "/m", "blend": 0}, "greater than 0"),
         ({"folder": "/m", "url": "https://a.example/rerank"}, "folder and url cannot be combined"),
         ({"folder": "models/mine"}, "absolute"),
@@ -228,7 +204,7 @@ def test_a_url_is_kept_as_requests_use_it() -> None:
         ({"folder": "/m", "seconds": 0}, "greater than 0"),
         ({"folder": "/m", "seconds": float("nan")}, "finite"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_configuration_is_refused(given: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=rf"(?s){problem}"):
         RerankConfig.model_validate(given)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -51,17 +49,15 @@ def test_speed_is_no_part_of_the_id():
         ({"dimensions": 4097}, "less than or equal to 4096"),
         ({"threads": 0}, "greater than or equal to 1"),
         ({"seconds_per_text": 1}, "'local' does not support seconds_per_text"),
-        (
-            {"provider": "deterministic", "model": "x", "threads": 1},
-            "does not support model, threads",
-        ),
+        ({"provider": "deterministic", "model": "x", "threads": 1},
+         "does not support model, threads"),
         ({"provider": "deterministic", "seconds_per_text": -1}, "greater than or equal to 0"),
         ({"model": "bge"}, "the model 'bge' is not shipped .*all-MiniLM-L6-v2"),
         ({"path": "models/bge"}, "path must be absolute"),
         ({"path": "/models/bge", "model": DEFAULT_MODEL}, "cannot be combined"),
         ({"pooling": "max"}, "'mean', 'cls' or 'last'"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_configuration_is_refused_with_the_reason(options, message):
     with pytest.raises(ValidationError, match=message):
         EmbedderConfig(**options)
@@ -105,31 +101,19 @@ SERVER = "https://models.example.org/v1"
         ({}, "local/all-MiniLM-L6-v2@384+cbed747c6b64"),
         ({"revision": "2026-11"}, "local/all-MiniLM-L6-v2@384+cbed747c6b64~2026-11"),
         ({"provider": "openai"}, "openai/text-embedding-3-small@1536"),
-        (
-            {"provider": "openai", "base_url": SERVER},
-            "openai/text-embedding-3-small@1536+02e1e41e9a45",
-        ),
-        (
-            {"provider": "openai", "query_prefix": "q: ", "document_prefix": "p: "},
-            "openai/text-embedding-3-small@1536+bda2106630ba",
-        ),
+        ({"provider": "openai", "base_url": SERVER},
+         "openai/text-embedding-3-small@1536+02e1e41e9a45"),
+        ({"provider": "openai", "query_prefix": "q: ", "document_prefix": "p: "},
+         "openai/text-embedding-3-small@1536+bda2106630ba"),
         ({"provider": "gemini"}, "gemini/gemini-embedding-001@1536+b0e96883af6d"),
-        (
-            {"provider": "gemini", "model": "gemini-embedding-2", "dimensions": 3072},
-            "gemini/gemini-embedding-2@3072+f7c202ed72b9",
-        ),
-        (
-            {"provider": "gemini", "model": "text-embedding-004", "dimensions": 1536},
-            "gemini/text-embedding-004@1536+2d4b14e53b43",
-        ),
-        (
-            {"provider": "gemini", "model": "gemini-embedding-exp", "dimensions": 1536},
-            "gemini/gemini-embedding-exp@1536+b0e96883af6d",
-        ),
-        (
-            {"provider": "openai-compatible", "model": "e5", "dimensions": 384, "base_url": SERVER},
-            "openai-compatible/e5@384+02e1e41e9a45",
-        ),
+        ({"provider": "gemini", "model": "gemini-embedding-2", "dimensions": 3072},
+         "gemini/gemini-embedding-2@3072+f7c202ed72b9"),
+        ({"provider": "gemini", "model": "text-embedding-004", "dimensions": 1536},
+         "gemini/text-embedding-004@1536+2d4b14e53b43"),
+        ({"provider": "gemini", "model": "gemini-embedding-exp", "dimensions": 1536},
+         "gemini/gemini-embedding-exp@1536+b0e96883af6d"),
+        ({"provider": "openai-compatible", "model": "e5", "dimensions": 384, "base_url": SERVER},
+         "openai-compatible/e5@384+02e1e41e9a45"),
         (
             {
                 "provider": "openai-compatible",
@@ -140,10 +124,8 @@ SERVER = "https://models.example.org/v1"
             "openai-compatible/text-embedding-3-small@1536+a4995fe7b9d1",
         ),
     ],
-)
-def test_ids_stay_so_that_vectors_of_earlier_releases_are_used(
-    options: dict[str, object], embedder_id: str
-) -> None:
+)  # fmt: skip
+def test_ids_of_earlier_releases_are_kept(options: dict[str, object], embedder_id: str) -> None:
     assert get_embedder_id(EmbedderConfig.model_validate(options)) == embedder_id
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 
@@ -36,9 +34,7 @@ def test_prices_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
         ("openai-compatible/org/model@v2@768+0123", ("openai-compatible", "org/model@v2")),
     ],
 )
-def test_provider_and_model_follow_from_the_embedders_id(
-    embedder_id: str, parts: tuple[str, str]
-) -> None:
+def test_an_embedders_id_names_provider_and_model(embedder_id: str, parts: tuple[str, str]) -> None:
     assert split_embedder_id(embedder_id) == parts
 
 

@@ -1,7 +1,5 @@
 """Vendored files of pages equal the published ones, and load nothing from elsewhere."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Probing the embedders of many tenants: one failure affects no other tenant."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from types import SimpleNamespace

@@ -1,7 +1,3 @@
-"""Trusted times: near the trusted time, or explained by how long the machine has been running."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

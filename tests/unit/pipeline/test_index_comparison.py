@@ -1,7 +1,5 @@
 """compare_index and a model: exactly the random faults in a perfect index are found."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -43,20 +41,14 @@ held_versions = st.lists(
 def perfect(held: list[HeldVersion]) -> list[ScannedEntry]:
     return [
         ScannedEntry(
-            id=entry_id(OWNER, v.document_id, v.indexed_key, ordinal),
-            tenant=OWNER.tenant,
-            incarnation=OWNER.incarnation,
-            generation=OWNER.generation,
-            document_id=v.document_id,
-            index_key=v.indexed_key,
-            ordinal=ordinal,
-            access_scope=v.access_scope or "public",
-            correctly_routed=True,
-            intact=True,
+            id=entry_id(OWNER, v.document_id, v.indexed_key, ordinal), tenant=OWNER.tenant,
+            incarnation=OWNER.incarnation, generation=OWNER.generation, document_id=v.document_id,
+            index_key=v.indexed_key, ordinal=ordinal, access_scope=v.access_scope or "public",
+            correctly_routed=True, intact=True,
         )
         for v in held
         for ordinal in range(v.chunk_count)
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -109,14 +101,10 @@ def test_exactly_the_faults_are_found(held: list[HeldVersion], data: st.DataObje
 
 def spoilt(entry: ScannedEntry, fault: str) -> ScannedEntry:
     changes: dict[str, dict[str, object]] = {
-        "tenant": {"tenant": "somebody-else"},
-        "routing": {"correctly_routed": False},
-        "id": {"id": "x" + entry.id},
-        "document": {"document_id": "nobody"},
-        "key": {"index_key": "former"},
-        "ordinal": {"ordinal": 99},
-        "use": {"incarnation": 6},
-    }
+        "tenant": {"tenant": "somebody-else"}, "routing": {"correctly_routed": False},
+        "id": {"id": "x" + entry.id}, "document": {"document_id": "nobody"},
+        "key": {"index_key": "former"}, "ordinal": {"ordinal": 99}, "use": {"incarnation": 6},
+    }  # fmt: skip
     return replace(entry, **changes[fault])  # type: ignore[arg-type]
 
 
@@ -205,11 +193,8 @@ def test_as_many_entries_with_other_ids_are_told_apart() -> None:
         return VersionCount(document_id, "v1", "public", len(ids), compute_checksum(ids))
 
     right = {one.document_id: [id_of(one.document_id, "v1", at) for at in (0, 1)] for one in held}
-    counts = [
-        count("aa", *right["aa"]),
-        count("bb", right["bb"][0], "another"),
-        count("cc", *reversed(right["cc"])),
-        count("dd", right["bb"][1], right["dd"][1]),
-    ]
+    aa, bb = count("aa", *right["aa"]), count("bb", right["bb"][0], "another")
+    cc, dd = count("cc", *reversed(right["cc"])), count("dd", right["bb"][1], right["dd"][1])
+    counts = [aa, bb, cc, dd]
     assert find_suspects(held, counts) == set(), "by their numbers alone"
     assert find_suspects(held, counts, ids=id_of) == {"bb", "cc", "dd"}

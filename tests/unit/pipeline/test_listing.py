@@ -1,7 +1,3 @@
-"""Metadata of documents from sources: how it is shown and stored."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

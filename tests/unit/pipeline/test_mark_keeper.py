@@ -1,7 +1,3 @@
-"""Marks in stores: of which of them a catalog lacks changes."""
-
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from uuid import UUID
@@ -31,9 +27,7 @@ from rag_assets.storage.catalog.journal.security_changes import (
         (Mark(6), Mark(5, "a"), True),
     ],
 )
-def test_a_kept_mark_is_ahead_of_a_catalog_that_lacks_its_change(
-    kept: Mark, catalog: Mark, is_ahead: bool
-) -> None:
+def test_a_mark_is_ahead_of_an_older_catalog(kept: Mark, catalog: Mark, is_ahead: bool) -> None:
     assert KeptMark(kept).is_ahead_of(catalog) is is_ahead
 
 

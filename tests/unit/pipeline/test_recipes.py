@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,25 +26,17 @@ from rag_assets.tenants.model import Tenant
 
 def keys(**config: Any) -> tuple[str, str]:
     tenant = Tenant.from_config({"id": "a", **config})
-    return compute_generation_key(tenant, "embedder", "int8_hnsw"), compute_config_key(
-        tenant, "embedder"
-    )
+    key = compute_generation_key(tenant, "embedder", "int8_hnsw")
+    return key, compute_config_key(tenant, "embedder")
 
 
 def generation(number: int, kind: VectorIndex, **changes: Any) -> Generation:
     key = compute_generation_key(Tenant.from_config({"id": "a"}), "embedder", kind)
     values: dict[str, Any] = {
-        "number": number,
-        "key": key,
-        "index_name": "index",
-        "index_identity": "1",
-        "embedder_id": "embedder",
-        "embedder": {},
-        "dimensions": 384,
-        "state": "SERVING",
-        "created_at": datetime(2026, 11, 22, tzinfo=UTC),
-        "retired_at": None,
-    }
+        "number": number, "key": key, "index_name": "index", "index_identity": "1",
+        "embedder_id": "embedder", "embedder": {}, "dimensions": 384, "state": "SERVING",
+        "created_at": datetime(2026, 11, 22, tzinfo=UTC), "retired_at": None,
+    }  # fmt: skip
     return Generation(**{**values, **changes})
 
 
@@ -91,15 +81,9 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
     made = generation(1, "bbq_hnsw", key=key)
     assert find_configured_build([made], tenant, "embedder") == made
     assert compute_config_key(tenant, "embedder") == compute_key(
-        "config",
-        key,
-        compute_parsers_version(),
-        get_detector_version(),
-        DROPPING_VERSION,
-        TERMS_VERSION,
-        tenant.parser.model_dump(mode="json"),
-        tenant.parser.options.identity(),
-    )
+        "config", key, compute_parsers_version(), get_detector_version(), DROPPING_VERSION,
+        TERMS_VERSION, tenant.parser.model_dump(mode="json"), tenant.parser.options.identity(),
+    )  # fmt: skip
 
 
 def test_a_kind_that_is_left_open_is_that_of_the_newest_build() -> None:
@@ -108,9 +92,8 @@ def test_a_kind_that_is_left_open_is_that_of_the_newest_build() -> None:
     assert find_configured_build(builds, left_open, "embedder") == builds[1]
     assert find_configured_build(builds[:1], left_open, "embedder") == builds[0]
     assert find_configured_build(builds, left_open, "another") is None
-    assert (
-        find_configured_build([replace(builds[1], state="REMOVING")], left_open, "embedder") is None
-    )
+    removing = replace(builds[1], state="REMOVING")
+    assert find_configured_build([removing], left_open, "embedder") is None
 
 
 @pytest.mark.parametrize(("kind", "number"), [("int8_hnsw", 1), ("bbq_hnsw", 2), ("hnsw", None)])
@@ -121,9 +104,7 @@ def test_a_kind_that_is_chosen_is_a_build_of_its_own(kind: str, number: int | No
     assert (found and found.number) == number
 
 
-def test_another_password_lets_failed_documents_be_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_password_retries_failed_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = Tenant.from_config({"id": "a", "parser": {"passwords": ["$NAME"]}})
     keys = set()
     for value in ("one", "two", "one"):
@@ -150,9 +131,8 @@ def test_a_recipe_leads_to_its_build_from_any_other_configuration(config: dict[s
     assert recipe == Recipe.from_tenant(made, kind)
     now = Tenant.model_validate({"id": "a", "chunker": {"max_tokens": 64, "overlap": 0}})
     again = recipe.configure_tenant(now)
-    assert compute_generation_key(again, "embedder", kind) == compute_generation_key(
-        made, "embedder", kind
-    )
+    key = compute_generation_key(made, "embedder", kind)
+    assert compute_generation_key(again, "embedder", kind) == key
     assert compute_config_key(again, "embedder") == compute_config_key(made, "embedder")
 
 
@@ -171,13 +151,12 @@ def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
     tenant = Tenant.model_validate({"id": "a", "embedder": {"provider": "deterministic"}})
     opened = build(tenant, get_embedder_id(tenant.embedder))
     recipe = dict(opened.recipe or {})
+    other = {"provider": "deterministic", "dimensions": 9}
     reasons = {
         "did not record its chunker": replace(opened, recipe=None),
         "a different version": replace(opened, recipe={**recipe, "chunker": {"chunker": "gone"}}),
         "of the index's schema": replace(opened, key="of schema 4"),
-        "no longer available": replace(
-            opened, embedder={"provider": "deterministic", "dimensions": 9}
-        ),
+        "no longer available": replace(opened, embedder=other),
     }
     for reason, generation_ in reasons.items():
         with pytest.raises(BuildNotWritable, match=reason):
@@ -187,10 +166,8 @@ def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
 def build(tenant: Tenant, embedder_id: str) -> Generation:
     """Return a build with this configuration."""
     return generation(
-        1,
-        "int8_hnsw",
-        key=compute_generation_key(tenant, embedder_id, "int8_hnsw"),
+        1, "int8_hnsw", key=compute_generation_key(tenant, embedder_id, "int8_hnsw"),
         embedder_id=embedder_id,
         embedder=tenant.embedder.model_dump(mode="json", exclude_none=True),
         recipe=Recipe.from_tenant(tenant, "int8_hnsw").as_row(),
-    )
+    )  # fmt: skip

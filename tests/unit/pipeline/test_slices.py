@@ -1,7 +1,3 @@
-"""The limits of slices: time, prefetched items, and documents that wait for the embedder."""
-
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -25,9 +21,8 @@ from rag_assets.storage.catalog.documents.status import NEVER
 
 def stage(*, is_hurried: bool = False, has_changed: bool = False, at: float) -> StageTime:
     """Return a stage of ten seconds that started so many seconds ago."""
-    fields = SimpleNamespace(
-        limits=SliceLimits(hurried_seconds=1.0), has_changed=lambda: has_changed
-    )
+    limits = SliceLimits(hurried_seconds=1.0)
+    fields = SimpleNamespace(limits=limits, has_changed=lambda: has_changed)
     made = StageTime(cast("TenantContext", cast("Any", fields)), 10.0, is_hurried=is_hurried)
     made.deadline -= at
     made._hurried_deadline -= at

@@ -1,7 +1,3 @@
-"""Listings of a tenant's sources, and the deletions that are planned from them."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 

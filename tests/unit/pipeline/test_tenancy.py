@@ -1,7 +1,5 @@
 """Projects are checked before the catalog's transaction, and only once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast

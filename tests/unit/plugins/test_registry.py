@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -72,9 +70,7 @@ def test_two_systems_of_one_name_are_refused_with_both_distributions(packages: P
         ("rag_assets.systems.documents:SYSTEM", "has the name 'documents'"),
     ],
 )
-def test_a_broken_entry_point_names_its_distribution(
-    packages: Path, target: str, reason: str
-) -> None:
+def test_a_broken_entry_point_names_its_owner(packages: Path, target: str, reason: str) -> None:
     distribution(packages, "broken-package", {"broken": target})
     with pytest.raises(ConfigurationError, match="of broken-package") as raised:
         installed_systems()
@@ -120,9 +116,8 @@ def test_a_name_of_the_core_is_refused() -> None:
 
 
 def test_parts_are_imported_when_they_are_loaded() -> None:
-    systems = Systems(
-        [installed("a", tools={"there": "json:loads", "gone": "json:no_such_attribute"})]
-    )
+    tools = {"there": "json:loads", "gone": "json:no_such_attribute"}
+    systems = Systems([installed("a", tools=tools)])
     parts = systems.parts("tools")
     assert parts["there"].load()("[1]") == [1]
     with pytest.raises(ConfigurationError, match="tools: 'gone' cannot be loaded") as raised:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import fields
@@ -37,10 +35,9 @@ def test_a_malformed_name_is_refused(name: str) -> None:
 
 
 def test_own_process_commands_must_be_commands_of_the_system() -> None:
+    commands = frozenset({"x", "y"})
     with pytest.raises(ConfigurationError, match="own_process_commands: 'y' is not one"):
-        System(
-            name="notes", commands={"x": "notes:app"}, own_process_commands=frozenset({"x", "y"})
-        )
+        System(name="notes", commands={"x": "notes:app"}, own_process_commands=commands)
 
 
 def test_the_problem_of_an_opt_in_must_be_one_of_the_system() -> None:
@@ -75,9 +72,8 @@ def test_finding_systems_imports_nothing_heavy() -> None:
         "assert 'documents' in installed_systems().names;"
         "print(*sys.modules)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())
     heavy = {"dagster", "fastapi", "typer", "pydantic", "sqlalchemy", "elasticsearch", "numpy"}
     assert not heavy & loaded

@@ -1,7 +1,3 @@
-"""The masker of credentials."""
-
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from urllib.parse import quote
@@ -57,9 +53,7 @@ def test_plain_names_are_scanned_together(rules: Path) -> None:
 
 @pytest.mark.parametrize("kind", planted.TOKENS)
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_percent_encoded_credentials_are_masked_in_place(
-    masker: Masker, kind: str, depth: int
-) -> None:
+def test_percent_encoded_credentials_are_masked(masker: Masker, kind: str, depth: int) -> None:
     encoded = planted.TOKENS[kind]
     for _ in range(depth):
         encoded = "".join(f"%{byte:02x}" for byte in encoded.encode())

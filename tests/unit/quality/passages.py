@@ -1,7 +1,5 @@
 """Passages as a search finds them, for tests of judgements."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -47,15 +45,10 @@ def wrong(*paths: Path, **options: object) -> tuple[str, ...]:
 
 def test_a_list_of_questions_is_read(write: Write) -> None:
     leave, seven = read_judgements([write("a.yaml", GOOD)]).questions
-    assert leave == JudgedQuestion(
-        "leave",
-        "paraphrase",
-        "How long may I stay at home?",
-        (
-            Judgement("files/leave.md", "eight weeks with pay", 3),
-            Judgement("files/pay.md", "paid in full", 1),
-        ),
-    )
+    first = Judgement("files/leave.md", "eight weeks with pay", 3)
+    second = Judgement("files/pay.md", "paid in full", 1)
+    question = "How long may I stay at home?"
+    assert leave == JudgedQuestion("leave", "paraphrase", question, (first, second))
     assert (seven.id, seven.answerable) == ("7", False)
 
 
@@ -84,32 +77,20 @@ def test_a_judgement_on_a_known_passage_replaces_its_grade(write: Write) -> None
         ("- question: Who?\n", 1, "the id is missing"),
         ("- id: a\n  question: ' '\n", 1, "the question is empty"),
         ("- id: a\n  kind: none\n  question: W?\n- words\n", 4, "a question must"),
-        (
-            GOOD + "- id: leave\n  question: Again?\n  kind: none\n",
-            10,
-            "already used in a.yaml, line 1",
-        ),
+        (GOOD + "- id: leave\n  question: Again?\n  kind: none\n", 10,
+         "already used in a.yaml, line 1"),
         ("- id: a\n  question: Who?\n  relevant:\n    - {quote: x}\n", 4, "the path is missing"),
-        (
-            "- id: a\n  question: Who?\n  relevant:\n    - {path: x}\n    - {path: x}\n",
-            5,
-            "already judged in line 4",
-        ),
+        ("- id: a\n  question: Who?\n  relevant:\n    - {path: x}\n    - {path: x}\n", 5,
+         "already judged in line 4"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: 2.5}]\n", 3, "whole number"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: true}]\n", 3, "whole number"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: -1}]\n", 3, "between 0 and"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, qoute: y}]\n", 3, "'qoute'"),
         ("- id: a\n  question: Who?\n", 1, "no judgement has a grade"),
-        (
-            "- id: a\n  question: Who?\n  relevant: [{path: x, quote: y, grade: 1}]\n",
-            1,
-            "no judgement has a grade",
-        ),
-        (
-            "- id: a\n  kind: none\n  question: W?\n  relevant: [{path: x}]\n",
-            1,
-            "a judged passage answers",
-        ),
+        ("- id: a\n  question: Who?\n  relevant: [{path: x, quote: y, grade: 1}]\n", 1,
+         "no judgement has a grade"),
+        ("- id: a\n  kind: none\n  question: W?\n  relevant: [{path: x}]\n", 1,
+         "a judged passage answers"),
         ("nobody:\n  - {path: x}\n", 1, "no question has this id"),
         ("a: {path: x}\n", 1, "list of judgements"),
         ("- id: a\n  question: Who?\n  relevant:\n    - {path: x\n", 5, "not valid YAML"),
@@ -118,10 +99,8 @@ def test_a_judgement_on_a_known_passage_replaces_its_grade(write: Write) -> None
         ("words\n", 1, "the file must be a list"),
         ("", 1, "the file must be a list"),
     ],
-)
-def test_a_wrong_line_is_told_with_its_number_and_the_reason(
-    write: Write, text: str, line: int, reason: str
-) -> None:
+)  # fmt: skip
+def test_a_wrong_line_has_a_reason(write: Write, text: str, line: int, reason: str) -> None:
     [message] = wrong(write("a.yaml", text))
     assert message.startswith(f"a.yaml, line {line}: ")
     assert reason in message
@@ -132,9 +111,8 @@ def test_all_wrong_lines_are_told_and_none_of_the_right_ones_is_taken(write: Wri
     more = write("b.yaml", "leave: [1]\n")
     first, second, third = wrong(write("a.yaml", text), more)
     assert first == "a.yaml, line 10: the question is missing"
-    assert second.startswith(
-        "b.yaml, line 1: the item must be a judgement with a path, or the hash"
-    )
+    said = "b.yaml, line 1: the item must be a judgement with a path, or the hash"
+    assert second.startswith(said)
     assert third.startswith("a.yaml, line 11: no judgement has a grade of 2 or more")
 
 
@@ -178,26 +156,18 @@ def test_queries_that_the_split_does_not_judge_are_left_out(write: Write) -> Non
     ("queries", "qrels", "message"),
     [
         (QUERIES + "words\n", QRELS, "queries.jsonl, line 3: the line is not valid JSON"),
-        (
-            QUERIES + '{"_id": "1", "text": "x"}\n',
-            QRELS,
-            "queries.jsonl, line 3: the _id is already used",
-        ),
+        (QUERIES + '{"_id": "1", "text": "x"}\n', QRELS,
+         "queries.jsonl, line 3: the _id is already used"),
         (QUERIES + '{"_id": "3"}\n', QRELS, "queries.jsonl, line 3: the question is missing"),
         (QUERIES, QRELS + "3\tdoc\t1\n", "test.tsv, line 6: queries.jsonl has no query"),
         (QUERIES, QRELS + "1\tdoc\n", "test.tsv, line 6: the line has 2 columns"),
         (QUERIES, QRELS + "1\tdoc\tbest\n", "test.tsv, line 6: the score must be"),
         (QUERIES, QRELS + "1\t\t1\n", "test.tsv, line 6: corpus-id is empty"),
-        (
-            QUERIES,
-            QRELS + "1\tdoc-a\t2\n",
-            "test.tsv, line 6: this passage is already judged in line 2",
-        ),
+        (QUERIES, QRELS + "1\tdoc-a\t2\n",
+         "test.tsv, line 6: this passage is already judged in line 2"),
     ],
-)
-def test_a_wrong_line_of_a_beir_folder_is_told(
-    write: Write, queries: str, qrels: str, message: str
-) -> None:
+)  # fmt: skip
+def test_a_wrong_line_of_beir_fails(write: Write, queries: str, qrels: str, message: str) -> None:
     folder = write("set/queries.jsonl", queries).parent
     write("set/qrels/test.tsv", qrels)
     [line] = wrong(folder)
@@ -206,27 +176,17 @@ def test_a_wrong_line_of_a_beir_folder_is_told(
 
 def test_what_is_exported_is_imported_as_it_was(write: Write, tmp_path: Path) -> None:
     questions = read_judgements([write("a.yaml", GOOD)]).questions
-    questions += (
-        JudgedQuestion(
-            "odd: '\u20ac'",
-            "",
-            "Line one\nline \u201ctwo\u201d: #3",
-            (Judgement("1234", None, 1),),
-            frozenset({"6213936721", "00e5555555"}),
-            relevant_from=1,
-            synthetic=True,
-        ),
-    )
+    odd, asked = "odd: '\u20ac'", "Line one\nline \u201ctwo\u201d: #3"
+    judged, pool = Judgement("1234", None, 1), frozenset({"6213936721", "00e5555555"})
+    questions += (JudgedQuestion(odd, "", asked, (judged,), pool, relevant_from=1, synthetic=True),)
     exported = write("b.yaml", format_yaml(questions))
     assert read_judgements([exported]).questions == questions
     assert write_beir(tmp_path / "beir", questions) == 2
     again = {question.id: question for question in read_judgements([tmp_path / "beir"]).questions}
-    assert again["leave"].relevant == (
-        Judgement("files/leave.md", grade=3),
-        Judgement("files/pay.md", grade=1),
-    )
+    leave, pay = Judgement("files/leave.md", grade=3), Judgement("files/pay.md", grade=1)
+    assert again["leave"].relevant == (leave, pay)
     assert (again["leave"].kind, again["leave"].relevant_from) == ("paraphrase", 2)
-    assert again["odd: '\u20ac'"].synthetic
+    assert again[odd].synthetic
 
 
 def test_a_folder_without_judgements_is_refused(tmp_path: Path) -> None:

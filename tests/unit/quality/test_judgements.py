@@ -1,28 +1,20 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.quality.judgements import JudgedQuestion, Judgement, contains_quote, hash_passage
 from tests.unit.quality.passages import Found
 
 QUESTION = JudgedQuestion(
-    "q",
-    "paraphrase",
-    "?",
-    (Judgement("a/x.md", "cold tea", 1), Judgement("a/x.md", "hot tea", 3)),
+    "q", "paraphrase", "?", (Judgement("a/x.md", "cold tea", 1), Judgement("a/x.md", "hot tea", 3)),
     frozenset({hash_passage("read and worthless")}),
-)
+)  # fmt: skip
 QUOTE = "one two three four five six seven eight"
 
 
 def test_each_judgement_is_met_once_and_the_best_first() -> None:
     both = Found("a/x.md", "cold tea,\n hot  tea")
     assert QUESTION.names([Found("a/y.md", "hot tea"), both, both, both]) == [
-        "other-1",
-        "1",
-        "0",
-        "other-4",
-    ]
+        "other-1", "1", "0", "other-4",
+    ]  # fmt: skip
     assert QUESTION.grades == {"0": 1, "1": 3}
 
 
@@ -79,8 +71,6 @@ def test_a_path_that_stands_for_a_document_is_met_by_that_alone() -> None:
     ("grades", "least", "answerable"),
     [((1,), 2, False), ((1, 2), 2, True), ((1,), 1, True), ((0,), 1, False), ((), 2, False)],
 )
-def test_a_question_is_answered_by_what_counts_as_found(
-    grades: tuple[int, ...], least: int, answerable: bool
-) -> None:
+def test_the_least_grade_decides(grades: tuple[int, ...], least: int, answerable: bool) -> None:
     relevant = tuple(Judgement(f"{at}.md", grade=grade) for at, grade in enumerate(grades))
     assert JudgedQuestion("q", "", "?", relevant, relevant_from=least).answerable is answerable

@@ -1,7 +1,3 @@
-"""Measures of retrieval, and their intervals."""
-
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,6 +1,5 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -9,6 +8,7 @@ from rag_assets.quality.evaluation import (
     BuildComparison,
     Evaluation,
     MeasuredPart,
+    QualityVerdict,
     judge_comparison,
 )
 from rag_assets.quality.measures import MEASURES, NDCG, RECALL_5
@@ -30,6 +30,13 @@ def build(number: int, people: MeasuredPart, synthetic: MeasuredPart | None = No
     )
 
 
+def judged(
+    new: MeasuredPart, serving: MeasuredPart, apart: tuple[str, ...] = (), **config: Any
+) -> QualityVerdict:
+    both = BuildComparison(build(2, new), build(1, serving), apart)
+    return judge_comparison(both, QualityConfig(**config))
+
+
 @pytest.mark.parametrize(
     ("serving", "new", "outcome"),
     [
@@ -41,13 +48,8 @@ def build(number: int, people: MeasuredPart, synthetic: MeasuredPart | None = No
         (0.01, 0.00, "pass"),
     ],
 )
-def test_a_build_may_be_lower_by_the_tolerance_and_no_more(
-    serving: float, new: float, outcome: str
-) -> None:
-    found = judge_comparison(
-        BuildComparison(build(2, part([new] * MANY)), build(1, part([serving] * MANY)), ()),
-        QualityConfig(),
-    )
+def test_a_build_may_be_lower_by_the_tolerance(serving: float, new: float, outcome: str) -> None:
+    found = judged(part([new] * MANY), part([serving] * MANY))
     assert found.outcome == outcome
     ndcg, recall = found.guarded
     assert (ndcg.measure, recall.measure) == (NDCG, RECALL_5)
@@ -57,9 +59,7 @@ def test_a_build_may_be_lower_by_the_tolerance_and_no_more(
 
 def test_recall_alone_is_enough_to_fail() -> None:
     ones, halves = [1.0] * MANY, [0.5] * MANY
-    found = judge_comparison(
-        BuildComparison(build(2, part(ones, halves)), build(1, part(ones)), ()), QualityConfig()
-    )
+    found = judged(part(ones, halves), part(ones))
     assert found.outcome == "fail"
     assert "recall@5 is 0.500, below 0.980" in found.description
     assert [one.is_lower for one in found.guarded] == [False, True]
@@ -67,35 +67,27 @@ def test_recall_alone_is_enough_to_fail() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 19])
 def test_few_questions_never_fail(count: int) -> None:
-    found = judge_comparison(
-        BuildComparison(build(2, part([0.0] * count)), build(1, part([1.0] * count)), ()),
-        QualityConfig(),
-    )
+    found = judged(part([0.0] * count), part([1.0] * count))
     assert found.outcome == "warn"
     assert (found.questions, found.least) == (count, 20)
 
 
 def test_synthetic_questions_decide_nothing() -> None:
     good, bad = part([1.0] * MANY), part([0.0] * MANY)
-    found = judge_comparison(
-        BuildComparison(build(2, good, bad), build(1, good, good), ()), QualityConfig()
-    )
+    both = BuildComparison(build(2, good, bad), build(1, good, good), ())
+    found = judge_comparison(both, QualityConfig())
     assert (found.outcome, found.worse) == ("pass", ())
 
 
 def test_questions_that_are_answered_worse_are_named_the_worst_first() -> None:
     new, serving = part([0.5, 1.0, 0.2] + [1.0] * MANY), part([0.6, 0.9, 0.9] + [1.0] * MANY)
-    found = judge_comparison(
-        BuildComparison(build(2, new), build(1, serving), ("q99",)), QualityConfig()
-    )
-    assert [(one.question, one.serving, one.new) for one in found.worse] == [
-        ("q02", 0.9, 0.2),
-        ("q00", 0.6, 0.5),
-    ]
+    found = judged(new, serving, ("q99",))
+    worse = [(one.question, one.serving, one.new) for one in found.worse]
+    assert worse == [("q02", 0.9, 0.2), ("q00", 0.6, 0.5)]
     assert found.apart == ("q99",)
 
 
 def test_the_tolerance_and_the_least_number_are_the_tenants() -> None:
-    both = BuildComparison(build(2, part([0.7] * 3)), build(1, part([0.9] * 3)), ())
-    assert judge_comparison(both, QualityConfig(least=3)).outcome == "fail"
-    assert judge_comparison(both, QualityConfig(least=3, tolerance=0.25)).outcome == "pass"
+    new, serving = part([0.7] * 3), part([0.9] * 3)
+    assert judged(new, serving, least=3).outcome == "fail"
+    assert judged(new, serving, least=3, tolerance=0.25).outcome == "pass"

@@ -1,7 +1,3 @@
-"""Which inputs are accepted as records, and their paths."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,9 +34,7 @@ def test_the_only_source_of_records_need_not_be_named() -> None:
         (["one"], "files", "one"),
     ],
 )
-def test_an_ambiguous_records_source_is_an_error(
-    records: list[str], wanted: str | None, hint: str
-) -> None:
+def test_an_ambiguous_source_is_an_error(records: list[str], wanted: str | None, hint: str) -> None:
     with pytest.raises(NoRecordsSource) as refused:
         find_records_source(tenant(*records), wanted)
     assert hint in (refused.value.hint or "")
@@ -57,15 +51,9 @@ def test_every_true_value_marks_a_secret_record(said: Any, secret: bool) -> None
 
 def test_a_record_is_another_where_anything_but_its_date_is() -> None:
     changes: list[dict[str, Any]] = [
-        {"text": "b"},
-        {"media_type": "text/plain"},
-        {"title": "a"},
-        {"uri": "pushed/a"},
-        {"scope": "a"},
-        {"tags": ["a"]},
-        {"metadata": {"a": 1}},
-        {"metadata": {"a": True}},
-        {"metadata": {"a": "1"}},
+        *({"text": "b"}, {"media_type": "text/plain"}, {"title": "a"}, {"uri": "pushed/a"}),
+        *({"scope": "a"}, {"tags": ["a"]}),
+        *({"metadata": {"a": 1}}, {"metadata": {"a": True}}, {"metadata": {"a": "1"}}),
     ]
     assert len({key(), *(key(**change) for change in changes)}) == len(changes) + 1
     assert key(updated_at=datetime(2026, 1, 1, tzinfo=UTC)) == key()
@@ -89,18 +77,14 @@ def test_a_date_that_is_none_in_utc_is_refused(at: str) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        "https://wiki.example/4711",
-        "HTTP://wiki.example",
-        "https://wiki.example:8443?page=1#a:b@c",
-        "mailto:ada@example.org",
-        "pushed/page/4711",
+        "https://wiki.example/4711", "HTTP://wiki.example",
+        "https://wiki.example:8443?page=1#a:b@c", "mailto:ada@example.org", "pushed/page/4711",
         "pushed/page/100%25",
     ],
-)
+)  # fmt: skip
 def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
-    assert (
-        RecordBody(text="a", uri=uri).build_record("pushed", "page", "1").source_metadata.uri == uri
-    )
+    record = RecordBody(text="a", uri=uri).build_record("pushed", "page", "1")
+    assert record.source_metadata.uri == uri
 
 
 @pytest.mark.parametrize(

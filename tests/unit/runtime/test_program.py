@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +16,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_fingerprint_changes_with_code_settings_and_named_variables(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fingerprint_covers_code_and_settings(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(home=root)
     first = fingerprint_program(settings, root)
     assert fingerprint_program(settings, root) == first
@@ -51,9 +47,7 @@ def test_fingerprint_changes_with_secrets_of_elasticsearch(root: Path) -> None:
     assert len({fingerprint_program(setting, root) for setting in settings}) == len(given)
 
 
-def test_fingerprint_is_that_of_another_terminal(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminals_have_the_same_fingerprint(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = fingerprint_program(Settings(home=root), root)
     for name in ("TERM", "LANG", "LC_TIME", "SSH_CONNECTION", "OTHER_TOKEN"):
         monkeypatch.setenv(name, "another")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +18,8 @@ SEARCH = "https://me:s3cret@127.0.0.1:{port}"
 
 
 def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> None:
-    settings = Settings(
-        home=tmp_path,
-        database_url=DATABASE.format(port=5432),
-        elasticsearch_url=SEARCH.format(port=9200),
-    )
+    database, search = DATABASE.format(port=5432), SEARCH.format(port=9200)
+    settings = Settings(home=tmp_path, database_url=database, elasticsearch_url=search)
     stack = LocalStack(settings)
     endpoints = stack.start_servers(for_dagster=False)
     connection = ElasticsearchConnection(("https://127.0.0.1:9200",), account=("me", "s3cret"))
@@ -47,21 +42,17 @@ def test_stopped_servers_are_named_with_the_remedy(tmp_path: Path) -> None:
 
 def test_postgres_can_be_used_with_a_secret_that_cannot_be_unsealed(tmp_path: Path) -> None:
     settings = Settings(
-        home=tmp_path,
-        database_url="postgresql://db/x",
-        elasticsearch_url="https://a:9200",
+        home=tmp_path, database_url="postgresql://db/x", elasticsearch_url="https://a:9200",
         elasticsearch=ElasticsearchSettings(api_key="sealed:AAAA"),
         master_key_file=tmp_path / "missing.key",
-    )
+    )  # fmt: skip
     endpoints = LocalStack(settings).endpoints()
     assert endpoints.database_url == "postgresql://db/x"
     with pytest.raises(ConfigurationError, match="API_KEY cannot be unsealed"):
         _ = endpoints.elasticsearch
 
 
-def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
-    tmp_path: Path,
-) -> None:
+def test_status_tells_stopped_from_unreachable_and_shows_no_password(tmp_path: Path) -> None:
     closed = find_free_port()
     settings = Settings(home=tmp_path, database_url=DATABASE.format(port=closed))
     states = {status.name: status for status in LocalStack(settings).status()}
@@ -96,10 +87,8 @@ def test_the_address_of_dagsters_storage_keeps_other_parameters() -> None:
     url = make_url(build_storage_url(given))
     assert url.host is None
     assert url.query == {
-        "host": "/run/pg",
-        "sslmode": "require",
-        "options": "-cjit=off -csearch_path=rag_dagster",
-    }
+        "host": "/run/pg", "sslmode": "require", "options": "-cjit=off -csearch_path=rag_dagster",
+    }  # fmt: skip
 
 
 def test_finding_the_servers_imports_nothing_heavy() -> None:

@@ -1,7 +1,5 @@
 """The supervisor, with servers that are real processes without a service."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator
@@ -80,9 +78,7 @@ def kill(server: Sleeper) -> None:
     assert wait_until(lambda: server.process.find() is None, 5)
 
 
-def test_a_server_whose_start_fails_is_tried_again_and_reported(
-    tmp_path: Path, report: RestartFile
-) -> None:
+def test_a_failed_start_is_tried_again_and_reported(tmp_path: Path, report: RestartFile) -> None:
     server = Sleeper(tmp_path, failures=3)
     server.launch()
     errors = set()

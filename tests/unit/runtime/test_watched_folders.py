@@ -1,7 +1,3 @@
-"""Watched folders: which are watched, their mounts, trees and changes."""
-
-from __future__ import annotations
-
 import errno
 import os
 import time
@@ -50,16 +46,9 @@ def test_the_folders_of_a_tenant_and_whether_all_its_changes_are_told_of(tmp_pat
 def test_tenants_share_folders_by_whatever_path(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "shared")
-    readers = map_readers(
-        {
-            "a": TenantSources((str(tmp_path / "shared"), str(tmp_path / "one"))),
-            "b": TenantSources((str(tmp_path / "link"),)),
-        }
-    )
-    assert readers == {
-        str(tmp_path / "shared"): frozenset("ab"),
-        str(tmp_path / "one"): frozenset("a"),
-    }
+    shared, link, one = (str(tmp_path / name) for name in ("shared", "link", "one"))
+    readers = map_readers({"a": TenantSources((shared, one)), "b": TenantSources((link,))})
+    assert readers == {shared: frozenset("ab"), one: frozenset("a")}
 
 
 def test_a_path_belongs_to_every_tenant_above_it() -> None:
@@ -176,9 +165,8 @@ def test_the_first_tenants_are_not_told_of_though_they_come_in_the_middle_of_a_l
 
 
 def test_who_reads_what_nobody_tells_of_is_not_watched(watched: Folders) -> None:
-    partly = TenantSources(
-        (str(watched.path / "a"), str(watched.path / "missing")), is_reported=True
-    )
+    roots = (str(watched.path / "a"), str(watched.path / "missing"))
+    partly = TenantSources(roots, is_reported=True)
     other = TenantSources((str(watched.path / "a"),), is_reported=False)
     watched.folders.watch_sources({**watched.sources("a"), "partly": partly, "other": other})
     watched.changed()
@@ -206,12 +194,17 @@ def test_a_folder_in_anothers_is_watched_with_it(watched: Folders) -> None:
     assert watched.changed().saved == {"inner"}
 
 
-def test_after_lost_events_all_is_left_to_the_sensor_and_watched_anew(watched: Folders) -> None:
-    names = [str(watched.path / "a" / name) for name in ("a.md", "b.md")]
+def lose_events(folder: Path) -> None:
+    """Rename a file until the kernel's queue of events is full."""
+    names = str(folder / "a.md"), str(folder / "b.md")
     Path(names[0]).write_text("text")
     queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     for number in range(queue // 2):  # two events each
         os.rename(names[number % 2], names[1 - number % 2])  # noqa: PTH104
+
+
+def test_after_lost_events_all_is_left_to_the_sensor_and_watched_anew(watched: Folders) -> None:
+    lose_events(watched.path / "a")
     (watched.path / "b" / "lost").mkdir()
     watched.changed()
     assert watched.folders.watched == frozenset()
@@ -226,9 +219,7 @@ def test_after_lost_events_all_is_left_to_the_sensor_and_watched_anew(watched: F
     assert len(watched.log) == 1
 
 
-def test_a_folder_with_too_many_folders_is_left_to_the_sensor(
-    watched: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_folders_go_unwatched(watched: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     trees = watched.folders._trees
     assert trees is not None
     add = trees._inotify.add_watch
@@ -268,94 +259,83 @@ def trees(root: Path) -> Iterator[FolderTrees]:
     trees.close()
 
 
-def read_changes(trees: FolderTrees) -> Changes:
-    """Return the changes reported so far."""
-    return trees.read(0)
-
-
 def test_saved_files_are_told_of_and_open_ones_apart(trees: FolderTrees, root: Path) -> None:
-    assert read_changes(trees) == Changes()
+    assert trees.read(0) == Changes()
     with (root / "a.md").open("w") as file:
         file.write("text")
         file.flush()
-        assert read_changes(trees) == Changes(written={str(root)})
-    assert read_changes(trees) == Changes(saved={str(root)})
+        assert trees.read(0) == Changes(written={str(root)})
+    assert trees.read(0) == Changes(saved={str(root)})
     os.replace(root / "a.md", root / "sub" / "b.md")  # noqa: PTH105
-    assert read_changes(trees).saved == {str(root), str(root / "sub")}
+    assert trees.read(0).saved == {str(root), str(root / "sub")}
     os.utime(root / "sub" / "b.md")
-    assert read_changes(trees).saved == {str(root / "sub")}
+    assert trees.read(0).saved == {str(root / "sub")}
     (root / "sub" / "b.md").unlink()
-    assert read_changes(trees).saved == {str(root / "sub")}
+    assert trees.read(0).saved == {str(root / "sub")}
     (root / "sub" / "deep" / os.fsdecode(b"not-utf8-\xff.md")).write_text("text")
-    assert read_changes(trees).saved == {str(root / "sub" / "deep")}
+    assert trees.read(0).saved == {str(root / "sub" / "deep")}
 
 
 def test_reading_is_told_of_by_nothing(trees: FolderTrees, root: Path) -> None:
     (root / "a.md").write_text("text")
-    read_changes(trees)
+    trees.read(0)
     assert (root / "a.md").read_text() == "text"
     assert list(root.rglob("*"))
-    assert read_changes(trees) == Changes()
+    assert trees.read(0) == Changes()
 
 
 def test_folders_that_appear_are_watched_with_all_in_them(trees: FolderTrees, root: Path) -> None:
     (root / "new" / "inner").mkdir(parents=True)
     (root / "new" / "inner" / "a.md").write_text("before it is watched")
-    assert str(root) in read_changes(trees).saved
+    assert str(root) in trees.read(0).saved
     (root / "new" / "inner" / "a.md").write_text("afterwards")
-    assert read_changes(trees).saved == {str(root / "new" / "inner")}
+    assert trees.read(0).saved == {str(root / "new" / "inner")}
     (root / "new").rename(root / "sub" / "moved")
-    assert read_changes(trees).saved >= {str(root), str(root / "sub")}
+    assert trees.read(0).saved >= {str(root), str(root / "sub")}
     (root / "sub" / "moved" / "inner" / "a.md").write_text("elsewhere")
-    assert read_changes(trees).saved == {str(root / "sub" / "moved" / "inner")}
+    assert trees.read(0).saved == {str(root / "sub" / "moved" / "inner")}
 
 
-def test_what_leaves_the_tree_is_told_of_no_more(
-    trees: FolderTrees, root: Path, tmp_path: Path
-) -> None:
+def test_what_leaves_the_tree_is_unwatched(trees: FolderTrees, root: Path, tmp_path: Path) -> None:
     (root / "sub").rename(tmp_path / "outside")
-    assert read_changes(trees).saved >= {str(root)}
+    assert trees.read(0).saved >= {str(root)}
     (tmp_path / "outside" / "deep" / "a.md").write_text("text")
-    assert read_changes(trees) == Changes()
+    assert trees.read(0) == Changes()
     trees.remove(str(root))
     (root / "a.md").write_text("text")
-    assert read_changes(trees) == Changes()
+    assert trees.read(0) == Changes()
     assert trees.roots == set()
 
 
 def test_git_is_not_watched(trees: FolderTrees, root: Path) -> None:
     (root / ".git").mkdir()
     (root / ".git" / "index").write_text("objects")
-    assert read_changes(trees) == Changes()
+    assert trees.read(0) == Changes()
     (root / "sub" / ".git").mkdir()
     trees.add(str(root))
     (root / "sub" / ".git" / "index").write_text("objects")
-    assert read_changes(trees) == Changes()
+    assert trees.read(0) == Changes()
 
 
-def test_a_root_that_is_replaced_is_no_root_any_more(
-    trees: FolderTrees, root: Path, tmp_path: Path
-) -> None:
+def test_a_replaced_root_is_no_root_anymore(trees: FolderTrees, root: Path, tmp_path: Path) -> None:
     assert trees.roots == {str(root)}
     root.rename(tmp_path / "former")
     root.mkdir()
     assert trees.roots == set()
-    assert read_changes(trees).gone == {str(root)}
+    assert trees.read(0).gone == {str(root)}
     trees.add(str(root))
     assert trees.roots == {str(root)}
     (root / "a.md").write_text("text")
     (tmp_path / "former" / "b.md").write_text("text")
-    assert read_changes(trees) == Changes(saved={str(root)})
+    assert trees.read(0) == Changes(saved={str(root)})
 
 
-def test_links_are_not_followed_and_files_are_no_roots(
-    trees: FolderTrees, root: Path, tmp_path: Path
-) -> None:
+def test_links_and_files_are_not_watched(trees: FolderTrees, root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (root / "link").symlink_to(tmp_path / "outside")
-    assert read_changes(trees) == Changes(written={str(root)})
+    assert trees.read(0) == Changes(written={str(root)})
     (tmp_path / "outside" / "a.md").write_text("text")
-    assert read_changes(trees) == Changes()
+    assert trees.read(0) == Changes()
     for missing in (tmp_path / "missing", root / "link"):
         with pytest.raises(OSError, match=r"."):
             trees.add(str(missing))
@@ -371,14 +351,10 @@ def test_reading_waits_for_a_change_and_can_be_woken(trees: FolderTrees, root: P
 
 
 def test_lost_events_are_noticed(trees: FolderTrees, root: Path) -> None:
-    names = str(root / "a.md"), str(root / "b.md")
-    (root / "a.md").write_text("text")
-    queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-    for number in range(queue // 2):  # two events each
-        os.rename(names[number % 2], names[1 - number % 2])  # noqa: PTH104
-    assert read_changes(trees).overflowed
+    lose_events(root)
+    assert trees.read(0).overflowed
     (root / "c.md").write_text("text")
-    assert read_changes(trees) == Changes(saved={str(root)})
+    assert trees.read(0) == Changes(saved={str(root)})
 
 
 def test_a_tree_with_too_many_folders_is_not_watched_at_all(
@@ -391,10 +367,10 @@ def test_a_tree_with_too_many_folders_is_not_watched_at_all(
     with pytest.raises(TooManyWatches, match=r"max_user_watches"):
         trees.add(str(tmp_path / "large"))
     (tmp_path / "large" / "0" / "a.md").write_text("text")
-    assert read_changes(trees) == Changes(), "nothing of it is left"
+    assert trees.read(0) == Changes(), "nothing of it is left"
     limit.left = 0
     (root / "one-more").mkdir()
-    found = read_changes(trees)
+    found = trees.read(0)
     assert found.refused == {str(root)}
     assert trees.roots == set()
 

@@ -1,7 +1,5 @@
 """Hits as input of tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rag_assets.ingest.chunking.model import BlockPlace
@@ -23,17 +21,11 @@ def hit_of(
 ) -> Hit:
     """Return a hit with this text and irrelevant other fields."""
     fields = {
-        "text": text,
-        "uri": uri,
-        "heading_path": [],
-        "start": start,
-        "end": start + len(text),
-        "ordinal": 0,
-        "chunk_id": "team:a.md:0",
-        "source_type": "file",
+        "text": text, "uri": uri, "heading_path": [], "start": start, "end": start + len(text),
+        "ordinal": 0, "chunk_id": "team:a.md:0", "source_type": "file",
         "block_id": [block.block_id for block in blocks],
         "block_starts": [block.start for block in blocks],
-    }
+    }  # fmt: skip
     version = ReadableVersion("key", "files/a.md", "public", None, stale=False)
     passage = Passage(Candidate("id", "document", "key", score, uri, text), (), fields)
     return made(number, passage, score, version, text)

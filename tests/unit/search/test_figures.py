@@ -1,7 +1,5 @@
 """Figures and names in claims, in the notations of passages in several languages."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -12,11 +10,7 @@ from rag_assets.search.names import NamedWords, find_missing_names
 
 def missing_figures(claim: str, passage: str) -> list[str]:
     figures = Figures.parse(passage)
-    return [
-        claimed_figure.written
-        for claimed_figure in find_claimed_figures(claim)
-        if not figures.contain(claimed_figure)
-    ]
+    return [one.written for one in find_claimed_figures(claim) if not figures.contain(one)]
 
 
 def names_missing(claim: str, passage: str) -> list[str]:
@@ -133,10 +127,8 @@ def test_a_figure_that_the_passage_does_not_have_is_missing(claim: str, passage:
         ("Each record has an ID there.", "Each record has an identifier there."),
         ("Ada approves it.", "Every rollback is approved by Ada."),
         ("Employees get 30 days.", "All staff at ACME get 30 days of leave."),
-        (
-            "The Release Manager approves a rollback.",
-            "A rollback is approved by the release manager.",
-        ),
+        ("The Release Manager approves a rollback.",
+         "A rollback is approved by the release manager."),
         ("Die Freigabe erteilt Ada.", "Ada erteilt die Genehmigung."),
         ("Annas Team prüft das.", "Das Team von Anna prüft das."),
         ("The SLA is 4 hours.", "The service level agreement is 4 hours."),
@@ -146,16 +138,14 @@ def test_a_figure_that_the_passage_does_not_have_is_missing(claim: str, passage:
         ("En Madrid se aprueba.", "La oficina de Madrid aprueba todo."),
         ("PostgreSQL stores the rows.", "Rows are in Postgres; PostgreSQL 18."),
         ("We use it. However, Ada objects to that.", "Ada objects to that"),
-        (
-            "Mitarbeiter erhalten dreißig Tage Urlaub im Jahr.",
-            "Angestellte bekommen dreißig Tage Urlaub im Jahr.",
-        ),
+        ("Mitarbeiter erhalten dreißig Tage Urlaub im Jahr.",
+         "Angestellte bekommen dreißig Tage Urlaub im Jahr."),
         ("This requires two approvals.", "It requires two approvals."),
         ("Berlin's office opens at nine.", "The Berlin office opens at nine."),
         ("L'équipe de Paris valide.", "Paris valide; l'équipe aussi."),
         ("de Nederlandse regels gelden hier", "De regels in Nederland gelden"),
     ],
-)
+)  # fmt: skip
 def test_an_ordinary_word_is_no_missing_name(claim: str, passage: str) -> None:
     assert not names_missing(claim, passage)
 

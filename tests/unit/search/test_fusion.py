@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -18,13 +16,9 @@ ids = st.sampled_from("abcdefgh")
 scored = st.dictionaries(ids, st.floats(0.01, 1), max_size=8).map(
     lambda found: dict(sorted(found.items(), key=lambda one: -one[1]))
 )
+ranks = st.lists(ids, unique=True, max_size=8).map(score_by_rank)
 rankings = st.lists(
-    st.one_of(
-        scored.map(normalize_cosines),
-        scored.map(normalize_word_scores),
-        st.lists(ids, unique=True, max_size=8).map(score_by_rank),
-    ),
-    max_size=4,
+    scored.map(normalize_cosines) | scored.map(normalize_word_scores) | ranks, max_size=4
 )
 
 
@@ -49,10 +43,8 @@ def test_of_equal_scores_the_better_rank_decides_and_then_the_id() -> None:
 def test_a_clear_first_place_counts_more_than_one_of_many_alike() -> None:
     clear = normalize_word_scores({"code": 20.0, **{f"w{n:02}": 4.0 - n / 100 for n in range(40)}})
     alike = normalize_cosines({f"v{n:02}": 0.5 - n / 1000 for n in range(40)} | {"code": 0.4})
-    assert next(iter(fuse([clear, alike]))) == "code"
-    assert (
-        next(iter(fuse([score_by_rank([*clear.scores]), score_by_rank([*alike.scores])]))) == "code"
-    )
+    by_rank = [score_by_rank([*ranking.scores]) for ranking in (clear, alike)]
+    assert next(iter(fuse([clear, alike]))) == next(iter(fuse(by_rank))) == "code"
 
 
 def test_how_many_were_fetched_moves_no_score() -> None:
@@ -64,15 +56,10 @@ def test_how_many_were_fetched_moves_no_score() -> None:
 
 @pytest.mark.parametrize("normalised", [normalize_cosines, normalize_word_scores])
 def test_the_best_counts_one_and_the_thirtieth_nothing(normalised: type[NormalizedRanking]) -> None:
-    of = normalised({f"p{n:03}": 9 - n / 100 for n in range(50)}).scores
-    values = [*of.values()]
+    ranking = normalised({f"p{n:03}": 9 - n / 100 for n in range(50)})
+    values = [*ranking.scores.values()]
     assert (values[0], values[29]) == (1, 0)
-    assert (
-        0
-        > values[30]
-        > values[49]
-        > normalised({f"p{n:03}": 9 - n / 100 for n in range(50)}).missing_score
-    )
+    assert 0 > values[30] > values[49] > ranking.missing_score
 
 
 def test_what_has_none_of_the_words_counts_less_than_what_has_one() -> None:
@@ -84,16 +71,13 @@ def test_what_has_none_of_the_words_counts_less_than_what_has_one() -> None:
 def test_words_of_less_weight_count_less() -> None:
     near = normalize_cosines({"answer": 0.6, "other": 0.4, "word": 0.1})
     for weight, first in ((1.5, "word"), (0.2, "answer")):
-        assert (
-            next(iter(fuse([near, normalize_word_scores({"word": 5.0}, weight=weight)]))) == first
-        )
+        words = normalize_word_scores({"word": 5.0}, weight=weight)
+        assert next(iter(fuse([near, words]))) == first
 
 
 @pytest.mark.slow
 @given(rankings=rankings)
-def test_each_result_comes_once_and_a_better_one_not_behind(
-    rankings: list[NormalizedRanking],
-) -> None:
+def test_results_come_once_and_better_ones_not_later(rankings: list[NormalizedRanking]) -> None:
     fused = [*fuse(rankings)]
     assert sorted(fused) == sorted({id_ for ranking in rankings for id_ in ranking.scores})
     for before, after in itertools.pairwise(fused):

@@ -1,7 +1,5 @@
 """Whether a search is repeated for documents that it did not find."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 from unittest.mock import AsyncMock, Mock

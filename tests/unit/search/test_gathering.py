@@ -1,14 +1,10 @@
-"""Gathering passages: merging, spreading, and duplicates."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_assets.search import gathering, near_copies
@@ -40,16 +36,10 @@ def passage(
     **more: object,
 ) -> Passage:
     fields = {
-        "text": TEXT[start:end],
-        "start": start,
-        "end": end,
-        "ordinal": ordinal,
-        "heading_path": [],
-        "source_type": "file",
-        "line_start": TEXT[:start].count("\n") + 1,
-        "line_end": TEXT[:end].count("\n") + 1,
-        **more,
-    }
+        "text": TEXT[start:end], "start": start, "end": end, "ordinal": ordinal, "heading_path": [],
+        "source_type": "file", "line_start": TEXT[:start].count("\n") + 1,
+        "line_end": TEXT[:end].count("\n") + 1, **more,
+    }  # fmt: skip
     id_ = f"{document}{version}{ordinal}"
     candidate = Candidate(id_, document, version, 1.0, f"files/{document}.md", id_, ordinal)
     return Passage(candidate, (), fields)
@@ -59,9 +49,7 @@ def passage(
     st.lists(st.integers(0, len(TEXT)), min_size=4, max_size=12, unique=True),
     st.randoms(use_true_random=False),
 )
-def test_merge_of_overlapping_passages_is_the_documents_text(
-    cuts: list[int], chance: Random
-) -> None:
+def test_merged_overlapping_passages_are_the_whole_text(cuts: list[int], chance: Random) -> None:
     edges = sorted(cuts)
     parts = [passage(a, c, n) for n, (a, c) in enumerate(zip(edges, edges[2:], strict=False))]
     chance.shuffle(parts)
@@ -194,9 +182,7 @@ def test_copies_share_a_place_whatever_their_number_and_edits(
     assert len(found) == 3 * len(texts), "alone with a figure, and with a negation"
 
 
-def test_passages_that_differ_are_not_compared_pair_by_pair(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_different_passages_are_not_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = Random(5)
     texts = [" ".join(chance.choices(WORDS, k=60)) for _ in range(300)]
     texts += [f"{texts[0]} {number}" for number in range(300)]
@@ -218,23 +204,11 @@ def candidate(id_: str, text: str, uri: str) -> Candidate:
     return Candidate(id_, f"document of {uri}", "key", 1.0, uri, text)
 
 
-def test_equal_texts_are_one_hit_that_names_every_document() -> None:
-    found = merge_equal_texts(
-        [candidate("1", "a", "x.md"), candidate("2", "b", "y.md"), candidate("3", "a", "z.md")]
-    )
-    assert [(d.candidate.id, d.also) for d in found] == [("1", ("z.md",)), ("2", ())]
-
-
-def test_a_text_that_stands_twice_in_one_document_names_it_once() -> None:
-    found = merge_equal_texts([candidate("1", "a", "x.md"), candidate("2", "a", "x.md")])
-    assert [(d.candidate.id, d.also) for d in found] == [("1", ())]
-
-
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=12))
-def test_the_first_of_each_text_stays_in_its_place_and_no_uri_is_lost(
-    given_: list[tuple[str, str]],
-) -> None:
+@example([("a", "x"), ("b", "y"), ("a", "z")])
+@example([("a", "x"), ("a", "x")])
+def test_the_first_of_equal_texts_keeps_place_and_all_uris(given_: list[tuple[str, str]]) -> None:
     candidates = [candidate(str(n), text, uri) for n, (text, uri) in enumerate(given_)]
     found = merge_equal_texts(candidates)
     assert [d.candidate.text_key for d in found] == list(dict.fromkeys(t for t, _ in given_))
@@ -249,13 +223,10 @@ def test_of_equal_texts_the_one_beside_another_hit_is_kept() -> None:
     def at(id_: str, document: str, ordinal: int, text: str) -> Candidate:
         return Candidate(id_, document, "key", 1.0, f"{document}.md", text, ordinal)
 
-    candidates = [
-        at("1", "a", 0, "x"),
-        at("2", "b", 0, "x"),
-        at("3", "b", 1, "y"),
-        at("4", "a", 1, "y"),
-    ]
-    assert [d.id for d in merge_equal_texts(candidates)] == ["1", "4"]
+    beside = [at("1", "a", 0, "x"), at("4", "a", 1, "y")]
+    others = [at("2", "b", 0, "x"), at("3", "b", 1, "y")]
+    found = merge_equal_texts([beside[0], *others, beside[1]])
+    assert [d.id for d in found] == ["1", "4"]
 
 
 ENGLISH = (

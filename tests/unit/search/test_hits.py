@@ -1,7 +1,3 @@
-"""Hits: scores, blocks, excerpts, and the budget of tokens."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,17 +33,9 @@ from rag_assets.storage.index.model import Candidate
 from tests.unit.search.hits import hit_of
 
 FIRST_SCHEMA = {
-    "text": "Turn the wheel.",
-    "uri": "files/a.md",
-    "heading_path": ["A"],
-    "start": 0,
-    "end": 15,
-    "line_start": 1,
-    "line_end": 1,
-    "ordinal": 0,
-    "chunk_id": "team:a.md:0",
-    "source_type": "file",
-}
+    "text": "Turn the wheel.", "uri": "files/a.md", "heading_path": ["A"], "start": 0, "end": 15,
+    "line_start": 1, "line_end": 1, "ordinal": 0, "chunk_id": "team:a.md:0", "source_type": "file",
+}  # fmt: skip
 
 
 def scored_hit(fields: Mapping[str, object]) -> Hit:
@@ -71,26 +59,15 @@ def test_the_present_schema_has_format_place_language_and_date() -> None:
 
 
 def test_a_hit_of_a_document_that_changed_since_is_stale() -> None:
-    assert (scored_hit(FIRST_SCHEMA).stale, scored_hit(FIRST_SCHEMA).source_sha256) == (
-        True,
-        "c0ffee",
-    )
+    hit = scored_hit(FIRST_SCHEMA)
+    assert (hit.stale, hit.source_sha256) == (True, "c0ffee")
 
 
 def test_a_block_that_was_found_by_itself_is_where_a_hit_leads() -> None:
-    fields = {
-        **FIRST_SCHEMA,
-        "text": "The wheel is heavy.\n\nTurn it left.",
-        "block_id": ["a", "b"],
-        "block_starts": [0, 21],
-    }
-    block = {
-        **fields,
-        "text": "Turn it left.",
-        "start": 21,
-        "block_id": ["b"],
-        "block_starts": [21],
-    }
+    whole = {"text": "The wheel is heavy.\n\nTurn it left.", "block_id": ["a", "b"]}
+    fields = {**FIRST_SCHEMA, **whole, "block_starts": [0, 21]}
+    own = {"text": "Turn it left.", "start": 21, "block_id": ["b"], "block_starts": [21]}
+    block = {**fields, **own}
     version = ReadableVersion("key", "files/a.md", "public", "c0ffee", stale=False)
     candidate = Candidate("id", "document", "key", 1.0, "files/a.md", "text")
     by_words = made(1, Passage(candidate, (), fields), 0.5, version, "wheel")
@@ -110,9 +87,7 @@ def test_a_block_that_was_found_by_itself_is_where_a_hit_leads() -> None:
         ([], []),
     ],
 )
-def test_no_score_is_higher_than_the_one_before(
-    scores: list[float | None], falling: list[float]
-) -> None:
+def test_no_score_exceeds_the_one_before(scores: list[float | None], falling: list[float]) -> None:
     assert cap_scores(scores) == falling
 
 
@@ -181,9 +156,8 @@ def test_meaning_decides_where_words_do_not() -> None:
 
 
 def shown(text: str, question: str, blocks: Sequence[BlockPlace]) -> tuple[str | None, str]:
-    return build_block_excerpt(
-        text, question, list_block_parts(text, question, blocks, offset=OFFSET)
-    )
+    parts = list_block_parts(text, question, blocks, offset=OFFSET)
+    return build_block_excerpt(text, question, parts)
 
 
 def laid_out(texts: Sequence[str]) -> tuple[str, list[BlockPlace]]:
@@ -216,10 +190,11 @@ def test_citation_names_the_block_that_its_sentence_rests_on() -> None:
     assert (citation.block_id, citation.url) == ("pump", "https://wiki.example/p/1#pump")
 
 
-def test_passage_and_a_block_in_it_are_one_hit_and_two_blocks_are_two() -> None:
-    def candidate(id_: str, ordinal: int, *within: int, document: str = "d") -> Candidate:
-        return Candidate(id_, document, "key", 1.0, "uri", id_, ordinal, within)
+def candidate(id_: str, ordinal: int, *within: int, document: str = "d") -> Candidate:
+    return Candidate(id_, document, "key", 1.0, "uri", id_, ordinal, within)
 
+
+def test_passage_and_a_block_in_it_are_one_hit_and_two_blocks_are_two() -> None:
     page, first, second = candidate("p", 0), candidate("b1", 1, 0), candidate("b2", 2, 0)
     elsewhere = candidate("other", 1, 0, document="e")
 
@@ -232,21 +207,12 @@ def test_passage_and_a_block_in_it_are_one_hit_and_two_blocks_are_two() -> None:
 
 
 def test_a_block_is_shown_as_the_best_passage_that_holds_it() -> None:
-    def candidate(id_: str, ordinal: int, *within: int, document: str = "d") -> Candidate:
-        return Candidate(id_, document, "key", 1.0, "uri", id_, ordinal, within)
-
     first, second = candidate("p0", 0), candidate("p1", 1)
     in_both, in_first = candidate("b2", 2, 0, 1), candidate("b3", 3, 0)
     alone, elsewhere = candidate("b9", 9, 8), candidate("e", 0, document="e")
     found = group_blocks([in_first, second, in_both, first, alone, elsewhere])
-    assert {id_: one.id for id_, one in found.shown.items()} == {
-        "b3": "p0",
-        "p1": "p1",
-        "b2": "p1",
-        "p0": "p0",
-        "b9": "b9",
-        "e": "e",
-    }
+    shown_as = {"b3": "p0", "p1": "p1", "b2": "p1", "p0": "p0", "b9": "b9", "e": "e"}
+    assert {id_: one.id for id_, one in found.shown.items()} == shown_as
     assert {id_: block.id for id_, block in found.blocks.items()} == {"p0": "b3", "p1": "b2"}
     # A former version of the same document holds no block of the present one.
     former = Candidate("f", "d", "former", 1.0, "uri", "f", 8)
@@ -284,9 +250,8 @@ def test_a_merged_hit_names_the_passages_that_are_left_of_it() -> None:
 
 
 def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
-    assert (
-        cut_to_budget([hit_of("One sentence without any end in sight, as it were")], 3, "end") == []
-    )
+    endless = hit_of("One sentence without any end in sight, as it were")
+    assert cut_to_budget([endless], 3, "end") == []
 
 
 @pytest.mark.slow
@@ -294,9 +259,7 @@ def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
     texts=st.lists(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), max_size=6),
     tokens=st.integers(1, 120),
 )
-def test_no_budget_is_overdrawn_and_only_the_last_hit_is_trimmed(
-    texts: list[list[str]], tokens: int
-) -> None:
+def test_within_a_budget_only_the_last_hit_is_trimmed(texts: list[list[str]], tokens: int) -> None:
     hits = [hit_of(" ".join(text), number=number) for number, text in enumerate(texts, start=1)]
     packed = cut_to_budget(hits, tokens, "valve")
     assert sum(count_text(found.text) for found in packed) <= tokens
@@ -318,13 +281,9 @@ def test_a_hit_that_is_cut_ends_in_an_earlier_line() -> None:
     leads=st.lists(st.integers(0, 7), max_size=8),
     tokens=st.integers(1, 150),
 )
-def test_no_hit_of_a_chain_is_packed_without_what_leads_to_it(
-    sizes: list[int], leads: list[int], tokens: int
-) -> None:
-    hits = [
-        replace(hit_of("word " * size, number=number), symbol=f"s{number}")
-        for number, size in enumerate(sizes)
-    ]
+def test_a_chain_is_packed_from_its_start(sizes: list[int], leads: list[int], tokens: int) -> None:
+    sized = enumerate(sizes)
+    hits = [replace(hit_of("word " * size, number=n), symbol=f"s{n}") for n, size in sized]
     paths: list[tuple[str, ...]] = [("s0",)]
     for number, lead in enumerate(leads, start=1):
         paths.append((*paths[min(lead, number - 1)], f"s{number}"))
@@ -344,30 +303,6 @@ def test_no_hit_of_a_chain_is_packed_without_what_leads_to_it(
 FILLER = "The depot opens early and everybody drinks tea. " * 12
 
 
-def hit(**places: object) -> Hit:
-    names = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
-    return Hit(
-        number=1,
-        ordinal=0,
-        score=0.5,
-        text="",
-        excerpt="",
-        uri="files/a",
-        title=None,
-        heading_path=(),
-        media_type="",
-        language=None,
-        modified_at=None,
-        start=0,
-        end=0,
-        document_id="",
-        chunk_id="",
-        source_sha256=None,
-        stale=False,
-        **{name: places.get(name) for name in names},
-    )
-
-
 @pytest.mark.parametrize(
     ("places", "shown"),
     [
@@ -381,10 +316,9 @@ def hit(**places: object) -> Hit:
         ({"page": 2, "line_start": 1, "line_end": 9}, "page 2"),
     ],
 )
-def test_a_location_is_described_in_the_terms_of_the_format(
-    places: dict[str, object], shown: str
-) -> None:
-    assert describe_location(hit(**places)) == shown
+def test_a_location_is_described_as_in_its_format(places: dict[str, object], shown: str) -> None:
+    nowhere = replace(hit_of(""), line_start=None, line_end=None)
+    assert describe_location(replace(nowhere, **places)) == shown  # type: ignore[arg-type]
 
 
 def test_an_excerpt_surrounds_the_words_of_the_question() -> None:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -56,12 +54,10 @@ def test_numbers_in_metadata_stand_for_all_their_spellings(given: Any, spelled: 
     ("filters", "named"),
     [
         ({"languages": ["de", "German"]}, "filters.languages.1: it must be an ISO 639-1 code"),
-        (
-            {"modified_after": "2026-11-21", "modified_before": "2026-11-21"},
-            "modified_after must be earlier than modified_before",
-        ),
+        ({"modified_after": "2026-11-21", "modified_before": "2026-11-21"},
+         "modified_after must be earlier than modified_before"),
     ],
-)
+)  # fmt: skip
 def test_filters_that_nothing_could_match_are_refused(filters: Any, named: str) -> None:
     with pytest.raises(InvalidRequest, match=named) as refused:
         AnswerRequest.of(query="why?", filters=filters)

@@ -1,7 +1,3 @@
-"""The plan of a search, and its steps."""
-
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,9 +99,7 @@ def systems(*names: str, step: str = "decay") -> Systems:
     return Systems([InstalledSystem(system, "experience-package")])
 
 
-def test_an_installed_system_adds_a_step_and_its_profile_chooses_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_installed_system_adds_a_step_for_its_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
     monkeypatch.setattr(sys.modules[__name__], "Unchanged", Unchanged, raising=False)
     names = ("recall", "verify", "fuse", "read", "decay", "budget")

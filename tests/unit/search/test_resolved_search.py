@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +48,5 @@ def test_a_threshold_is_the_requests_or_the_profiles_for_the_serving_embedder(
 
 
 def test_without_a_serving_generation_there_is_no_threshold(tenant: Tenant) -> None:
-    assert (
-        ResolvedSearch.resolve(tenant, SearchRequest(query="tide"), "tide", None).min_cosine is None
-    )
+    resolved = ResolvedSearch.resolve(tenant, SearchRequest(query="tide"), "tide", None)
+    assert resolved.min_cosine is None

@@ -1,7 +1,3 @@
-"""Scores: calibration, weights, and reranking."""
-
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -33,9 +29,8 @@ def test_a_floor_moves_with_the_embedders_cosines(middle: float) -> None:
 
 def test_relevant_passages_among_the_random_ones_raise_a_floor_little() -> None:
     alone = compute_threshold([compute_question_floor(chance(seed)) for seed in range(30)])
-    mixed = compute_threshold(
-        [compute_question_floor([*chance(seed), 0.6, 0.65, 0.7]) for seed in range(30)]
-    )
+    floors = [compute_question_floor([*chance(seed), 0.6, 0.65, 0.7]) for seed in range(30)]
+    mixed = compute_threshold(floors)
     assert alone <= mixed < alone + 0.02
 
 
@@ -65,10 +60,8 @@ def first(*rankings: Ranking) -> str:
 
 
 def test_words_count_by_the_share_of_terms_that_the_best_match_has() -> None:
-    scores = [
-        fuse_rankings([ranking("words", ("code", 9.0), matched=matched, terms=4)])["code"]
-        for matched in (4, 2, 1)
-    ]
+    rankings = [ranking("words", ("code", 9.0), matched=matched, terms=4) for matched in (4, 2, 1)]
+    scores = [fuse_rankings([one])["code"] for one in rankings]
     assert scores == [1.0, 0.5, 0.25]
 
 
@@ -162,9 +155,8 @@ def test_a_blend_weighs_both_scores_over_the_passages_that_were_scored() -> None
         order = order_by_reranker(Reranking(scores, blend=blend), FOUND, lambda _: False, fused)
         return "".join(passage.id for passage in order)
 
-    assert [blended(blend) for blend in (0.1, 0.4, 0.6, 1.0)] == [
-        *("abcdef", "bacdef", "cbadef", "cbadef")
-    ]
+    orders = [blended(blend) for blend in (0.1, 0.4, 0.6, 1.0)]
+    assert orders == ["abcdef", "bacdef", "cbadef", "cbadef"]
     # Equal scores of the model leave the order of the search; so does a single passage.
     assert blended(0.5, dict.fromkeys("abc", 3.0)) == "abcdef"
     assert blended(0.5, {"a": 3.0}) == "abcdef"
@@ -173,9 +165,8 @@ def test_a_blend_weighs_both_scores_over_the_passages_that_were_scored() -> None
 
 def resolved(wanted: bool | None, **retrieval: object) -> ResolvedSearch:
     tenant = Tenant.from_config({"id": "acme", "retrieval": retrieval})
-    return ResolvedSearch.resolve(
-        tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None
-    )
+    request = SearchRequest(query="q", top_k=7, rerank=wanted)
+    return ResolvedSearch.resolve(tenant, request, "q", None)
 
 
 def test_the_request_or_else_the_tenant_decides_whether_to_rerank() -> None:

@@ -1,7 +1,3 @@
-"""The sensor that polls batches of embeddings."""
-
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,3 @@
-"""The daemon's clock watch, and its filter of log records."""
-
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -17,20 +13,20 @@ def watched(*readings: tuple[float, float]) -> list[float]:
     return [watch.get_seconds_set_back() for _ in readings[1:]]
 
 
-def test_a_clock_that_runs_as_the_steady_one_is_not_set_back() -> None:
-    assert watched((1000, 1), (1005, 6), (1007.5, 10)) == [0, 0]
-
-
-def test_a_clock_that_is_set_forward_and_back_is_noticed_by_the_way_back() -> None:
-    assert watched((1000, 1), (90_005, 6), (1010, 11)) == [0, 89_000]
-
-
-def test_small_steps_back_add_up() -> None:
-    assert watched((1000, 1), (970, 6), (940, 11), (940, 16)) == [0, 70, 75]
-
-
-def test_a_machine_that_slept_was_not_set_back() -> None:
-    assert watched((1000, 1), (40_000, 2), (40_005, 7)) == [0, 0]
+@pytest.mark.parametrize(
+    ("readings", "set_back"),
+    [
+        ([(1000, 1), (1005, 6), (1007.5, 10)], [0, 0]),
+        ([(1000, 1), (90_005, 6), (1010, 11)], [0, 89_000]),
+        ([(1000, 1), (970, 6), (940, 11), (940, 16)], [0, 70, 75]),
+        ([(1000, 1), (40_000, 2), (40_005, 7)], [0, 0]),
+    ],
+    ids=["steady", "set forward and back", "small steps back add up", "the machine slept"],
+)
+def test_the_seconds_that_a_clock_was_set_back_are_reported(
+    readings: list[tuple[float, float]], set_back: list[float]
+) -> None:
+    assert watched(*readings) == set_back
 
 
 @pytest.mark.parametrize(
@@ -43,8 +39,6 @@ def test_a_machine_that_slept_was_not_set_back() -> None:
         ("Sensor tenants skipped: nothing changed", logging.WARNING, True),
     ],
 )
-def test_only_ticks_that_request_nothing_are_not_logged(
-    message: str, level: int, is_kept: bool
-) -> None:
+def test_ticks_that_request_nothing_are_silent(message: str, level: int, is_kept: bool) -> None:
     record = logging.LogRecord("dagster.daemon.SensorDaemon", level, "", 0, message, None, None)
     assert is_worth_logging(record) is is_kept

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,16 +14,10 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 def sync(**changes: Any) -> Sync:
     values: dict[str, Any] = {
-        "source": "files",
-        "listing_digest": "A",
-        "listed_at_ns": 1,
-        "config_key": "config",
-        "held_deletions": 0,
-        "attempts": 0,
-        "last_error": None,
-        "retry_at": None,
+        "source": "files", "listing_digest": "A", "listed_at_ns": 1, "config_key": "config",
+        "held_deletions": 0, "attempts": 0, "last_error": None, "retry_at": None,
         "succeeded_at": NOW,
-    }
+    }  # fmt: skip
     return Sync(**{**values, **changes})
 
 
@@ -84,11 +76,8 @@ def test_a_retry_recorded_while_the_clock_was_ahead_is_due() -> None:
 
 
 def test_after_a_failure_only_a_person_does_not_wait() -> None:
-    failed = replace(
-        DONE,
-        digests={"files": "B"},
-        syncs={"files": sync(retry_at=NOW + timedelta(seconds=30), attempts=1)},
-    )
+    waiting = sync(retry_at=NOW + timedelta(seconds=30), attempts=1)
+    failed = replace(DONE, digests={"files": "B"}, syncs={"files": waiting})
     assert explain_due(failed, NOW) is None
     assert explain_due(failed, NOW, wait_for_retry=False) is not None
     assert explain_due(failed, NOW + timedelta(seconds=31)) is not None

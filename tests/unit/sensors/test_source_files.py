@@ -1,7 +1,3 @@
-"""When a failed run may be followed by another one."""
-
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -42,9 +38,7 @@ def test_neither_a_success_nor_a_failed_command_is_waited_for() -> None:
 
 def test_a_counted_failure_is_not_waited_for() -> None:
     record = ended(45)
-    before, after = (
-        replace(DONE, syncs={"files": sync(retry_at=datetime.now(UTC) - timedelta(seconds=ago))})
-        for ago in (60, 10)
-    )
+    times = [datetime.now(UTC) - timedelta(seconds=ago) for ago in (60, 10)]
+    before, after = (replace(DONE, syncs={"files": sync(retry_at=time)}) for time in times)
     assert is_uncounted_failure(record, before), "this time is of an earlier failure"
     assert not is_uncounted_failure(record, after)

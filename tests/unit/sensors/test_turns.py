@@ -1,7 +1,3 @@
-"""Which tenants a tick of the sensor checks, and what it requests for due ones."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -26,28 +24,23 @@ def test_without_settings_the_operators_configuration_is_in_force() -> None:
 
 
 def test_another_model_of_the_same_provider_takes_nothing_of_the_former_ones() -> None:
-    wanted = find_wanted_embedder(
-        ApplicationSettings(embedding_model="text-embedding-3-small"), LARGE
-    )
+    small = ApplicationSettings(embedding_model="text-embedding-3-small")
+    wanted = find_wanted_embedder(small, LARGE)
     expected = {"provider": "openai", "model": "text-embedding-3-small", "dimensions": None}
     assert wanted == expected
 
 
 def test_dimensions_alone_keep_the_model() -> None:
-    assert find_wanted_embedder(ApplicationSettings(dimensions=256), LARGE) == {
-        **LARGE,
-        "dimensions": 256,
-    }
+    wanted = find_wanted_embedder(ApplicationSettings(dimensions=256), LARGE)
+    assert wanted == {**LARGE, "dimensions": 256}
 
 
 @pytest.mark.parametrize("provider", ["localai", "ollama"])
 def test_servers_of_the_people_speak_openais_interface(provider: Any) -> None:
     settings = ApplicationSettings(
-        provider=provider,
-        embedding_model="e5-small",
-        base_url="http://127.0.0.1:11434/v1",
+        provider=provider, embedding_model="e5-small", base_url="http://127.0.0.1:11434/v1",
         dimensions=384,
-    )
+    )  # fmt: skip
     wanted = find_wanted_embedder(settings, LARGE)
     config = overlay_settings(LOCAL, ApplicationSettings(embedder=wanted))
     embedder = Tenant.from_config(config).embedder
@@ -61,9 +54,8 @@ def test_a_model_is_in_force_once_it_was_taken() -> None:
     settings = ApplicationSettings(provider="local")
     assert is_pending(settings, operators)
     assert overlay_settings(config, settings) == config
-    taken = ApplicationSettings(
-        provider="local", embedder=find_wanted_embedder(settings, operators)
-    )
+    embedder = find_wanted_embedder(settings, operators)
+    taken = ApplicationSettings(provider="local", embedder=embedder)
     assert not is_pending(taken, operators)
     assert Tenant.from_config(overlay_settings(config, taken)).embedder.provider == "local"
     # Back to the operator's is a change of model like any other.
@@ -96,8 +88,6 @@ def test_a_model_that_the_operator_changes_is_in_force_if_it_makes_the_same_vect
     assert find_settled_embedder(waiting, third, dearer, is_same=is_same) is None
     # A model that an application named, with the operator's other settings.
     own = ApplicationSettings(dimensions=256, embedder={**LARGE, "dimensions": 256})
-    assert find_settled_embedder(own, LARGE, dearer, is_same=is_same) == {
-        **dearer,
-        "dimensions": 256,
-    }
+    settled = find_settled_embedder(own, LARGE, dearer, is_same=is_same)
+    assert settled == {**dearer, "dimensions": 256}
     assert find_settled_embedder(own, LARGE, other, is_same=is_same) == own.embedder

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -98,15 +96,10 @@ KINDS = TenantKinds(chunkers=by_name(CHUNKERS.values(), [PARAGRAPHS]))
 def test_a_system_adds_a_chunker() -> None:
     rule = {"formats": ["md"], "chunker": "paragraphs", "max_tokens": 40}
     tenant = Tenant.from_config({"id": "a", "chunkers": [rule]}, KINDS)
-    of = {"source": "files", "source_type": "file"}
-    chosen = tenant.chunk_parameters(**of, media_type=MARKDOWN)
+    chosen = tenant.chunk_parameters(source="files", source_type="file", media_type=MARKDOWN)
     assert (chosen.kind, chosen.limit) == (PARAGRAPHS, 40)
-    assert chosen.identity() == {
-        "chunker": "paragraphs",
-        "max_tokens": 40,
-        "overlap": 0,
-        "minimum": 7,
-    }
+    identity = {"chunker": "paragraphs", "max_tokens": 40, "overlap": 0, "minimum": 7}
+    assert chosen.identity() == identity
     text = "The pump runs through the night, and it stops in the morning."
     block = Block("paragraph", 0, len(text))
     parsed = ParsedText(text, (block,), has_lines=True, media_type=MARKDOWN)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -59,9 +57,8 @@ def test_tenants_of_the_file_are_put(record: Record | None) -> None:
 
 
 def test_tenants_made_over_the_api_are_left_alone() -> None:
-    changes = plan_tenants(
-        {"a": CONFIG}, known(Record("a", origin="api", config={"id": "b"})), HOME
-    )
+    listed = known(Record("a", origin="api", config={"id": "b"}))
+    changes = plan_tenants({"a": CONFIG}, listed, HOME)
     assert (changes.put, changes.disable) == ((), ())
 
 
@@ -71,12 +68,8 @@ def test_tenants_with_enabled_false_are_put_disabled() -> None:
 
 
 def test_tenants_missing_from_the_file_are_disabled_and_no_more() -> None:
-    records = known(
-        Record("a"),
-        Record("api", origin="api"),
-        Record("off", "DISABLED"),
-        Record("going", "REMOVING"),
-    )
+    off, going = Record("off", "DISABLED"), Record("going", "REMOVING")
+    records = known(Record("a"), Record("api", origin="api"), off, going)
     changes = plan_tenants({}, records, HOME)
     assert (changes.put, changes.disable) == ((), ("a",))
 
@@ -105,9 +98,8 @@ def test_other_tenants_go_before_those_of_a_list() -> None:
     usable, problems = split_conflicts("agents", listed, {"e"}, records)
     assert set(usable) == {"a", "d"}
     said = [problem.advice for problem in problems]
-    assert said[0].startswith(
-        "agents.yaml:3: 'b' was not created as a tenant: a tenant with the same id"
-    )
+    reason = "agents.yaml:3: 'b' was not created as a tenant: a tenant with the same id"
+    assert said[0].startswith(reason)
     assert "was created over the API" in said[0]
     assert "was in tenants.yaml" in said[1]
     assert "tenants.yaml lists a tenant with the same id" in said[2]

@@ -1,7 +1,3 @@
-"""Pages of the web server: who may frame and who may reach them."""
-
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -44,11 +40,9 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 
 def first_answer(kind: str, headers: dict[str, str], path: str = "/graphql") -> dict[str, Any]:
     scope = {
-        "type": kind,
-        "method": "POST",
-        "path": path,
+        "type": kind, "method": "POST", "path": path,
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-    }
+    }  # fmt: skip
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

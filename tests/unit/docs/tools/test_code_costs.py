@@ -1,7 +1,5 @@
 """Tables of code memory's costs, from results of the current and of a former benchmark."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from docs.tools.code import build_code_costs_table
@@ -9,26 +7,17 @@ from docs.tools.code import build_code_costs_table
 _MS = {"p50": 20.0, "p95": 31.5}
 _COMPARED = {"walk and search": {"p50": 52.25, "p95": 80.0}, "search alone": _MS, "ratio": 2.61}
 _MACHINE = {
-    "versions": {"elasticsearch server": "9.5.3"},
-    "cores": 2,
-    "processor": "X",
-    "memory_gb": 8.0,
-    "python": "3.11",
-    "load_average": [0.5],
-}
+    "versions": {"elasticsearch server": "9.5.3"}, "cores": 2, "processor": "X", "memory_gb": 8.0,
+    "python": "3.11", "load_average": [0.5],
+}  # fmt: skip
 
 
 def result(questions: dict[str, Any]) -> dict[str, Any]:
     return {
-        "taken": "2026-11-25",
-        "documents": 424,
-        "symbols": 1_318,
-        "edges": 5_425,
+        "taken": "2026-11-25", "documents": 424, "symbols": 1_318, "edges": 5_425,
         "seconds": {"cold": 16.5, "noop": 0.5, "commit of 10 files": 3.8},
-        "walk of depth 5 in ms": _MS,
-        "questions": questions,
-        "machine": _MACHINE,
-    }
+        "walk of depth 5 in ms": _MS, "questions": questions, "machine": _MACHINE,
+    }  # fmt: skip
 
 
 def test_table_shows_questions_with_and_without_the_walk_and_their_ratio() -> None:

@@ -1,7 +1,5 @@
 """Every distribution that the code imports is declared in pyproject.toml."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
@@ -113,9 +111,7 @@ def test_imported_distributions_are_declared() -> None:
         ("import json, pydantic_core._pydantic_core", {"pydantic-core"}),
     ],
 )
-def test_an_import_is_attributed_to_the_distribution_that_contains_it(
-    source: str, expected: set[str]
-) -> None:
+def test_an_import_belongs_to_the_distribution_it_is_in(source: str, expected: set[str]) -> None:
     installed = {
         "google.auth": {"google-auth"},
         "google.oauth2.service_account": {"google-auth"},

@@ -1,7 +1,3 @@
-"""The reference of error texts."""
-
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -12,7 +8,6 @@ def test_an_error_that_the_client_has_too_is_described_as_the_server_uses_it() -
         "import rag_assets.client.errors; from docs.tools.errors import find_classes;"
         "print(find_classes()['Forbidden'].__module__)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout == "rag_assets.api.identity\n"

@@ -1,7 +1,5 @@
 """Documents for the chunking tests: Markdown-like text with the blocks of a parser."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -13,27 +11,14 @@ from tests.chunking import parameters_of
 
 WORDS = [
     *(
-        "the",
-        "of",
-        "retrieval",
-        "vector",
-        "tenant",
-        "partition",
-        "materialize",
-        "overlap",
-        "x",
+        "the", "of", "retrieval", "vector", "tenant", "partition", "materialize", "overlap", "x",
         "=",
     ),
-    *(
-        "naïve",
-        "Größe",
-        "漢字仮名交じり文",
-        "cafe\u0301",
-        "\U0001f469\u200d\U0001f469\u200d\U0001f467",
-    ),
+    *("naïve", "Größe", "漢字仮名交じり文", "cafe\u0301"),
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467",
     *("=", "foo(bar)", "https://example.org/a/very/long/path/to/see"),
     *("e.g.", "3.14", "Mr.", "かな。文", "a" * 200),
-]
+]  # fmt: skip
 
 
 def parsed_from(

@@ -1,7 +1,5 @@
 """The promises of every chunker about every document."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import HealthCheck, settings

@@ -1,7 +1,3 @@
-"""Chunk sets: identities, contexts of chunks, and records."""
-
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -20,7 +16,7 @@ from rag_assets.ingest.chunking.chunk_set import (
     to_record,
 )
 from rag_assets.ingest.chunking.chunkers import CHUNKERS, build_chunk_parameters
-from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.model import (
     Passage,
     build_chunk_record,
@@ -61,12 +57,9 @@ def test_a_chunk_of_masked_characters_alone_is_dropped() -> None:
 
 
 def test_only_the_chunk_around_a_described_pattern_is_dropped() -> None:
-    parsed = with_masks(
-        parsed_from(
-            [("heading", "# Setup"), ("paragraph", prose(12) + " Key k3y-42. " + prose(9))]
-        ),
-        ("k3y-42", "described-sk"),
-    )
+    text = prose(12) + " Key k3y-42. " + prose(9)
+    setup = parsed_from([("heading", "# Setup"), ("paragraph", text)])
+    parsed = with_masks(setup, ("k3y-42", "described-sk"))
     made = chunked(parsed)
     (dropped,) = made.dropped
     assert dropped.rules == ("described-sk",)
@@ -102,16 +95,11 @@ def test_a_chunk_survives_json(parsed: ParsedText) -> None:
 def test_facts_are_part_of_a_chunk_and_of_no_other_chunks_digest() -> None:
     parsed = parsed_from([("paragraph", "def pump(): ...")])
     plain = chunked(parsed)
-    symbols = ChunkerKind(
-        name="heading",
-        purpose="with facts",
-        split=lambda request: [
-            replace(passage, facts={"symbol": request.kind})
-            for passage in SMALL.kind.split(request)
-        ],
-        unit="tokens",
-        limit=64,
-    )
+
+    def split(request: ChunkRequest) -> list[Passage]:
+        return [replace(p, facts={"symbol": request.kind}) for p in SMALL.kind.split(request)]
+
+    symbols = ChunkerKind("heading", "with facts", split, unit="tokens", limit=64)
     known = chunked(replace(parsed, media_type="code"), ChunkParameters(symbols, 64, 16))
     assert [chunk.facts for chunk in known.chunks] == [{"symbol": "code"}]
     assert "facts" not in build_chunk_record(plain.chunks[0])
@@ -189,9 +177,8 @@ def test_the_digest_is_of_the_chunks_and_not_of_what_made_them() -> None:
     wider = chunked(parsed, parameters_of("heading", 128, 16))
     assert wider.key != base.key
     assert wider.digest == base.digest
-    shifted = parsed_from(
-        [("front_matter", "---\na: 1\n---"), ("heading", "# H"), ("paragraph", "One two.")]
-    )
+    parts = [("front_matter", "---\na: 1\n---"), ("heading", "# H"), ("paragraph", "One two.")]
+    shifted = parsed_from(parts)  # type: ignore[arg-type]
     others = [
         replace(parsed, title="T"),
         replace(parsed, text=parsed.text.replace("two", "six")),
@@ -242,17 +229,27 @@ def test_each_part_of_a_table_begins_with_its_header_and_at_a_row(chosen: ChunkP
 
 def test_a_table_without_pipes_around_it_keeps_its_caption_and_the_names_of_its_columns() -> None:
     rows = "\n".join(f"DX-{n:04} | washer size {n} | in stock" for n in range(60))
-    parsed = parsed_from(
-        [("paragraph", "Washers in the store"), ("table", f"Article | Name | State\n{rows}")]
-    )
+    table = f"Article | Name | State\n{rows}"
+    parsed = parsed_from([("paragraph", "Washers in the store"), ("table", table)])
     parts = passages_of(parsed, MEDIUM)
     assert {part.context for part in parts[1:]} == {"Washers in the store\nArticle | Name | State"}
 
 
-def test_the_first_row_is_repeated_only_if_it_names_columns() -> None:
-    rows = "\n".join(f"{n} | {n * n} | {n / 7:.3f}" for n in range(90))
-    parts = passages_of(parsed_from([("table", rows)]), MEDIUM)
-    assert {part.context for part in parts} == {""}
+NUMBERS = "\n".join(f"{n} | {n * n} | {n / 7:.3f}" for n in range(90))
+
+
+@pytest.mark.parametrize(
+    "parsed",
+    [
+        pytest.param(parsed_from([("table", NUMBERS)]), id="a first row that names no columns"),
+        pytest.param(
+            with_masks(markdown(f"{TABLE}\n"), ("Place", "aws-secret")), id="a masked header"
+        ),
+        pytest.param(parsed_from([("heading", "# One"), ("paragraph", prose(200))]), id="prose"),
+    ],
+)
+def test_what_has_no_header_to_repeat_has_no_context(parsed: ParsedText) -> None:
+    assert {part.context for part in passages_of(parsed, MEDIUM)} == {""}
 
 
 def test_a_row_over_the_limit_is_cut_at_its_cells_below_header_and_first_cell() -> None:
@@ -267,9 +264,8 @@ def test_a_row_over_the_limit_is_cut_at_its_cells_below_header_and_first_cell() 
 
 def test_items_that_continue_a_list_have_its_lead_and_the_items_above_them() -> None:
     steps = "\n".join(f"   - turn the valve number {n} a quarter" for n in range(40))
-    parsed = markdown(
-        f"Wear gloves. Close the pump in these steps:\n\n1. On the left side\n{steps}\n"
-    )
+    lead = "Wear gloves. Close the pump in these steps:"
+    parsed = markdown(f"{lead}\n\n1. On the left side\n{steps}\n")
     parts = passages_of(parsed, MEDIUM)
     assert len(parts) > 3
     for part in parts[2:]:
@@ -288,20 +284,19 @@ def test_code_that_continues_has_its_language_and_the_lines_that_enclose_it() ->
         assert parsed.text[part.start :].startswith("if self.pressure")
 
 
-def test_code_is_cut_before_the_statement_that_is_indented_least() -> None:
-    parts = [f"void f{n}() {{\n  one({n});\n\n  two({n});\n}}\n" for n in range(30)]
-    parsed = markdown("```c\n" + "\n".join(parts) + "```\n")
+@pytest.mark.parametrize(
+    ("statements", "first"),
+    [
+        ([f"void f{n}() {{\n  one({n});\n\n  two({n});\n}}\n" for n in range(30)], "void f"),
+        ([f"# about step {n}\nrun --step {n} --all" for n in range(60)], "# about"),
+    ],
+    ids=["the statement that is indented least", "the comment above a statement"],
+)
+def test_code_is_cut_before(statements: list[str], first: str) -> None:
+    parsed = markdown("```sh\n" + "\n".join(statements) + "\n```\n")
     passages = passages_of(parsed, parameters_of("heading", 100, 0))
     assert len(passages) > 5
-    assert all(parsed.text[passage.start :].startswith("void f") for passage in passages[1:])
-
-
-def test_a_comment_stays_with_the_statement_below_it() -> None:
-    statements = "\n".join(f"# about step {n}\nrun --step {n} --all" for n in range(60))
-    parsed = markdown(f"```sh\n{statements}\n```\n")
-    passages = passages_of(parsed, parameters_of("heading", 100, 0))
-    assert len(passages) > 5
-    assert all(parsed.text[passage.start :].startswith("# about") for passage in passages[1:])
+    assert all(parsed.text[passage.start :].startswith(first) for passage in passages[1:])
 
 
 def test_a_long_header_leaves_three_quarters_to_the_rows() -> None:
@@ -313,16 +308,6 @@ def test_a_long_header_leaves_three_quarters_to_the_rows() -> None:
     assert contexts
     assert all(count_text(context) <= 32 for context in contexts)
     assert all(context.startswith("| the column number 0 |") for context in contexts)
-
-
-def test_a_masked_header_is_not_repeated() -> None:
-    parsed = with_masks(markdown(f"{TABLE}\n"), ("Place", "aws-secret"))
-    assert {part.context for part in passages_of(parsed, MEDIUM)} == {""}
-
-
-def test_prose_has_no_context() -> None:
-    parsed = parsed_from([("heading", "# One"), ("paragraph", prose(200))])
-    assert {part.context for part in passages_of(parsed, MEDIUM)} == {""}
 
 
 def test_a_context_is_embedded_stored_and_part_of_the_digest() -> None:
@@ -385,10 +370,8 @@ def test_every_row_is_a_passage_with_the_headings_above_it() -> None:
         "# Owners\n\nservice 0 | platform",
     ]
     assert [p.heading_path for p in passages[:5]] == [("Services", "name | port")] * 5
-    rows = [
-        (chunk.location.row_start, chunk.location.row_end)
-        for chunk in build_chunks(parsed, passages)
-    ]
+    places = [chunk.location for chunk in build_chunks(parsed, passages)]
+    rows = [(place.row_start, place.row_end) for place in places]
     assert rows == [(3, 3), (4, 4), (5, 5), (6, 6), (None, None), (9, 9)]
 
 
@@ -403,13 +386,9 @@ def test_a_row_over_the_limit_is_cut_between_its_lines() -> None:
 
 
 def test_a_document_without_rows_is_one_entry_if_it_fits() -> None:
-    parts: list[tuple[BlockKind, str]] = [
-        ("heading", "# A"),
-        ("paragraph", prose(2)),
-        ("heading", "# B"),
-        ("paragraph", prose(2)),
-    ]
-    parsed = parsed_from(parts)
+    parsed = parsed_from(
+        [("heading", "# A"), ("paragraph", prose(2)), ("heading", "# B"), ("paragraph", prose(2))]
+    )
     assert [(p.start, p.heading_path) for p in split(parsed)] == [(0, ())]
     assert [p.heading_path for p in split(parsed, 32)] == [("A",), ("B",)]
 

@@ -1,7 +1,3 @@
-"""All chunkers: their registry, what each promises of any text, and their cost."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,9 +55,7 @@ def test_a_limit_alone_takes_an_overlap_in_proportion() -> None:
         ("record", {"overlap": 0}, "has no setting overlap"),
     ],
 )
-def test_what_does_not_fit_the_chunker_is_refused(
-    chunker: str, settings: dict[str, Any], says: str
-) -> None:
+def test_settings_that_do_not_fit_fail(chunker: str, settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says) as refused:
         build_chunk_parameters(chunker, **settings)
     assert chunker in refused.value.message
@@ -117,9 +111,7 @@ def test_any_text_keeps_every_promise(parsed: ParsedText, chosen: ChunkParameter
 @pytest.mark.slow
 @quick
 @given(masked_documents(), parameters)
-def test_a_masked_span_takes_no_other_line_along(
-    parsed: ParsedText, chosen: ChunkParameters
-) -> None:
+def test_a_masked_span_removes_no_other_line(parsed: ParsedText, chosen: ChunkParameters) -> None:
     check_promises(parsed, chosen)
     made = chunk_document(parsed, chosen, parsed_digest="d")
     masked = {index for mask in parsed.masked for index in range(mask.start, mask.end)}
@@ -135,15 +127,11 @@ def test_a_masked_span_takes_no_other_line_along(
 @given(wild_documents(), st.sampled_from(sorted(CHUNKERS)))
 def test_visible_characters_stay_whole(parsed: ParsedText, chunker: str) -> None:
     edges = {edge for block in parsed.blocks for edge in (block.start, block.end)}
-    clusters = max((len(cluster) for cluster in _clusters(parsed.text)), default=0)
+    cuts = [at for at in range(len(parsed.text) + 1) if is_boundary(parsed.text, at)]
+    longest_cluster = max((b - a for a, b in pairwise(cuts)), default=0)
     for passage in passages_of(parsed, build_chunk_parameters(chunker)):
         for at in {passage.start, passage.new_start, passage.end} - edges:
-            assert is_boundary(parsed.text, at) or clusters > 10
-
-
-def _clusters(text: str) -> list[str]:
-    cuts = [at for at in range(len(text) + 1) if is_boundary(text, at)]
-    return [text[a:b] for a, b in pairwise(cuts)]
+            assert is_boundary(parsed.text, at) or longest_cluster > 10
 
 
 @pytest.mark.slow

@@ -1,7 +1,3 @@
-"""The chunkers `heading`, `sentence` and `recursive`."""
-
-from __future__ import annotations
-
 import unicodedata
 from itertools import pairwise
 
@@ -34,9 +30,7 @@ def split(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[P
 @pytest.mark.slow
 @quick
 @given(documents(), st.sampled_from([(128, 20), (256, 32), (400, 200)]))
-def test_every_passage_that_continues_a_section_overlaps(
-    parsed: ParsedText, limit: tuple[int, int]
-) -> None:
+def test_passages_within_a_section_overlap(parsed: ParsedText, limit: tuple[int, int]) -> None:
     starts = {block.start for block in parsed.blocks if block.kind == "heading"}
     for before, after in pairwise(split(parsed, *limit)):
         if starts.isdisjoint(range(before.end, after.new_start + 1)):
@@ -76,12 +70,6 @@ def test_text_without_spaces_overlaps_too() -> None:
         assert 20 <= count_text(parsed.text[after.start : before.end]) <= 30
 
 
-def test_no_overlap_when_none_is_configured() -> None:
-    passages = split(parsed_from([("paragraph", prose(60))]), 64, 0)
-    assert len(passages) > 5
-    assert all(passage.start == passage.new_start for passage in passages)
-
-
 def test_sections_do_not_overlap() -> None:
     parsed = parsed_from(
         [("heading", "# A"), ("paragraph", prose(30)), ("heading", "# B"), ("paragraph", prose(30))]
@@ -98,13 +86,9 @@ def test_paragraphs_are_kept_whole_before_sentences_and_sentences_before_words()
         assert all(part in paragraphs for part in text.split("\n\n"))
     one = parsed_from([("paragraph", prose(80))])
     assert all(text.endswith(".") for text in texts(one, split(one)))
-    endless = parsed_from([("paragraph", "alpha beta gamma delta " * 60)])
-    assert {text.split()[-1] for text in texts(endless, split(endless))} <= {
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-    }
+    words = "alpha beta gamma delta "
+    endless = parsed_from([("paragraph", words * 60)])
+    assert {text.split()[-1] for text in texts(endless, split(endless))} <= set(words.split())
 
 
 @pytest.mark.parametrize("kind", ["code", "table"])
@@ -162,16 +146,10 @@ def test_small_sections_share_a_passage_under_their_common_heading() -> None:
 
 
 def test_a_small_section_does_not_reach_into_the_next_chapter() -> None:
-    parsed = parsed_from(
-        [
-            ("heading", "# A"),
-            ("paragraph", prose(20)),
-            ("heading", "## A1"),
-            ("paragraph", "Short."),
-            ("heading", "# B"),
-            ("paragraph", "Also short."),
-        ]
-    )
+    parsed = parsed_from([
+        ("heading", "# A"), ("paragraph", prose(20)), ("heading", "## A1"),
+        ("paragraph", "Short."), ("heading", "# B"), ("paragraph", "Also short."),
+    ])  # fmt: skip
     assert [p.heading_path for p in split(parsed)[-2:]] == [("A", "A1"), ("B",)]
 
 
@@ -209,17 +187,6 @@ def test_a_space_that_carries_a_mark_stays_with_it() -> None:
     assert any(parsed.text[passage.new_start] == " " for passage in passages)
 
 
-def test_front_matter_is_no_prose() -> None:
-    parsed = parsed_from([("front_matter", "---\ntitle: X\n---"), ("paragraph", "Text.")])
-    assert texts(parsed, split(parsed)) == ["Text."]
-
-
-@pytest.mark.parametrize("text", ["", " \n\t\n ", "\ufeff".strip("\ufeff") + "\u2003"])
-def test_blank_documents_have_no_passages(text: str) -> None:
-    assert split(ParsedText(text, ())) == []
-    assert split(ParsedText(text, (Block("paragraph", 0, len(text)),))) == []
-
-
 def test_text_that_no_block_covers_is_not_lost() -> None:
     parsed = ParsedText("one\n\ntwo\n\nthree", (Block("paragraph", 5, 8, ("H",)),))
     assert texts(parsed, split(parsed)) == ["one\n\ntwo\n\nthree"]
@@ -239,10 +206,8 @@ def test_a_lone_surrogate_is_counted_and_located() -> None:
 
 
 def test_masked_text_stands_alone_and_nothing_is_repeated_across_it() -> None:
-    parsed = with_masks(
-        parsed_from([("paragraph", prose(10) + " Use key-abcdef now. " + prose(10))]),
-        ("key-abcdef", "described-sk"),
-    )
+    text = prose(10) + " Use key-abcdef now. " + prose(10)
+    parsed = with_masks(parsed_from([("paragraph", text)]), ("key-abcdef", "described-sk"))
     passages = split(parsed)
     (mask,) = parsed.masked
     touching = [p for p in passages if p.start < mask.end and p.end > mask.start]
@@ -288,10 +253,8 @@ def test_sentences_make_up_the_text(text: str) -> None:
 
 def test_a_blank_line_is_a_better_place_than_the_end_of_a_sentence() -> None:
     text = "One. Two.\n\nThree."
-    assert list(find_unicode_sentence_cuts(text, 0, len(text))) == [
-        (5, Rank.SENTENCE),
-        (11, Rank.PARAGRAPH),
-    ]
+    cuts = list(find_unicode_sentence_cuts(text, 0, len(text)))
+    assert cuts == [(5, Rank.SENTENCE), (11, Rank.PARAGRAPH)]
 
 
 def test_passages_are_whole_sentences_and_repeat_whole_sentences() -> None:
@@ -326,12 +289,15 @@ def test_a_sentence_is_cut_at_words_only_if_it_leaves_no_room(length: int, whole
     assert all(text[0] != " " for text in texts(parsed, split_sentences(parsed)))
 
 
-def test_only_the_sentence_around_a_credential_stands_alone() -> None:
-    parsed = with_masks(
-        parsed_from([("paragraph", prose(9) + "\nUse key-abcdef\nnow. " + prose(9))]),
-        ("key-abcdef", "described-sk"),
-    )
-    assert "Use **********\nnow." in texts(parsed, split_sentences(parsed))
+@pytest.mark.parametrize(
+    ("limits", "end"),
+    [(("sentence", 300, 60), "\n"), (("recursive", 64, 16), " ")],
+    ids=["sentence", "recursive"],
+)
+def test_the_sentence_around_a_credential_is_alone(limits: tuple[str, int, int], end: str) -> None:
+    text = f"{prose(9)}{end}Use key-abcdef{end}now. {prose(9)}"
+    parsed = with_masks(parsed_from([("paragraph", text)]), ("key-abcdef", "described-sk"))
+    assert f"Use **********{end}now." in texts(parsed, passages_of(parsed, parameters_of(*limits)))
 
 
 def split_recursively(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[Passage]:
@@ -374,9 +340,8 @@ def test_headings_are_packed_like_any_paragraph_and_their_path_is_kept() -> None
     assert {passage.heading_path for passage in passages} == {("Log",)}
     for before, after in pairwise(passages):
         assert before.start < after.start < before.end
-    alone = split_recursively(
-        parsed_from([("heading", "# Log"), ("heading", "## 1"), ("paragraph", "Text.")])
-    )
+    only = parsed_from([("heading", "# Log"), ("heading", "## 1"), ("paragraph", "Text.")])
+    alone = split_recursively(only)
     assert [passage.heading_path for passage in alone] == [("Log", "1")]
 
 
@@ -384,14 +349,6 @@ def test_the_overlap_is_as_near_to_its_limit_as_words_allow() -> None:
     parsed = parsed_from([("paragraph", prose(100))])
     for before, after in pairwise(split_recursively(parsed, 128, 30)):
         assert 24 <= count_text(parsed.text[after.start : before.end]) <= 30
-
-
-def test_only_the_sentence_around_a_credential_stands_alone_in_recursive_chunks() -> None:
-    parsed = with_masks(
-        parsed_from([("paragraph", prose(9) + " Use key-abcdef now. " + prose(9))]),
-        ("key-abcdef", "described-sk"),
-    )
-    assert "Use ********** now." in texts(parsed, split_recursively(parsed))
 
 
 @pytest.mark.slow
@@ -427,10 +384,8 @@ Setext
     passages = passages_of(parsed, parameters_of("heading", 32, 8))
     found = list(zip([p.heading_path for p in passages], texts(parsed, passages), strict=True))
     assert "Front" not in "".join(text for _, text in found)
-    assert found[0] == (
-        ("Guide",),
-        "# Guide\n\nIntro.\n\n## Install\n\n```sh\n# not a heading\nmake install\n```",
-    )
+    section = "# Guide\n\nIntro.\n\n## Install\n\n```sh\n# not a heading\nmake install\n```"
+    assert found[0] == (("Guide",), section)
     assert found[1][0] == ("Guide", "Setext")
     assert found[1][1].startswith("Setext\n------\n\n| a | b |")
 

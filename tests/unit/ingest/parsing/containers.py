@@ -1,7 +1,5 @@
 """ZIP archives and OLE2 files with only the parts that identify their type."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zipfile

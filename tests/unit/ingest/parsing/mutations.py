@@ -56,16 +56,13 @@ class Edit(NamedTuple):
 _spots = st.integers(0, _SPOTS - 1).map(lambda number: number * 40_503 % _SPOTS)
 edits = st.lists(
     st.builds(
-        Edit,
-        st.sampled_from(_KINDS),
-        _spots,
-        _spots,
+        Edit, st.sampled_from(_KINDS), _spots, _spots,
         st.one_of(st.sampled_from(_BYTES), st.binary(min_size=1, max_size=4)),
         st.one_of(st.just(1), st.integers(2, 300)),
     ),
     min_size=1,
     max_size=6,
-)
+)  # fmt: skip
 
 
 def edited(data: bytes, changes: list[Edit]) -> bytes:

@@ -1,7 +1,5 @@
 """Office documents, made for the tests."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Callable, Iterator
@@ -69,6 +67,17 @@ def with_part(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 def lines(parsed: ParsedText) -> list[tuple[str, str]]:
     """Return kind and text of each block; a heading's kind includes its level."""
     return [(f"{b.kind}{b.level or ''}", parsed.text[b.start : b.end]) for b in parsed.blocks]
+
+
+def is_covered(parsed: ParsedText) -> bool:
+    """Return whether the blocks contain all visible characters, each once and in order."""
+    at = 0
+    for b in parsed.blocks:
+        gap, shown = parsed.text[at : b.start], parsed.text[b.start : b.end]
+        if b.start < at or gap.strip() or not shown.strip():
+            return False
+        at = b.end
+    return not parsed.text[at:].strip()
 
 
 def block(parsed: ParsedText, beginning: str) -> Block:

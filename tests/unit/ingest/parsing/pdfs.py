@@ -1,7 +1,5 @@
 """Small PDFs, some of them hostile, written by hand; with reportlab if layout matters."""
 
-from __future__ import annotations
-
 import io
 import re
 import zlib

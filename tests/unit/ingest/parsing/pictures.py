@@ -1,7 +1,5 @@
 """Pictures of text, and pictures that claim to be larger than they are."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

@@ -3,8 +3,6 @@
 Every text in a document contains the marker, so a refusal that quotes any of it is noticed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from email.message import EmailMessage
 from functools import cache

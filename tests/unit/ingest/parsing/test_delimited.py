@@ -1,7 +1,3 @@
-"""CSV and TSV: the text is the file's own, and each record is a block."""
-
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 
@@ -38,9 +34,12 @@ def test_the_delimiter_is_found(delimiter: str) -> None:
     assert result.blocks[0].heading_path == ("name | note",)
 
 
-def test_tabs_part_the_fields_of_tsv_whatever_else_there_is() -> None:
-    result = read("a,b\tc,d\n1,2\t3,4\n", TSV)
-    assert result.blocks[0].heading_path == ("a,b | c,d",)
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [("a,b\tc,d\n1,2\t3,4\n", "a,b | c,d"), ("Name,City\nAnna,Ystad\n", "Name | City")],
+)
+def test_a_tsv_is_split_at_its_tabs_or_else_at_its_delimiter(source: str, names: str) -> None:
+    assert read(source, TSV).blocks[0].heading_path == (names,)
 
 
 def test_quoted_line_ends_belong_to_the_record() -> None:
@@ -52,11 +51,6 @@ def test_quoted_line_ends_belong_to_the_record() -> None:
 def test_a_mark_that_is_never_closed_quotes_nothing() -> None:
     result = read('a,b\n1,"open\n2,x\n3,"y"\n')
     assert [text for _, text in lines(result)] == ["a,b", '1,"open', "2,x", '3,"y"']
-
-
-def test_a_file_of_numbers_has_no_header() -> None:
-    assert {kind for kind, _ in lines(read("1,2\n3,4\n"))} == {"row"}
-    assert {kind for kind, _ in lines(read("word\nother\n"))} == {"row"}
 
 
 @pytest.mark.parametrize(
@@ -79,9 +73,9 @@ def test_header_below_remarks_or_with_unusual_names_is_found(source: str, names:
 
 
 @pytest.mark.parametrize(
-    "source", ["Anna,5,1\nBea,6,2\n", "1,2\n3,4\n", "2019-01-01,x\n2019-01-02,y\n"]
+    "source", ["Anna,5,1\nBea,6,2\n", "1,2\n3,4\n", "2019-01-01,x\n2019-01-02,y\n", "word\nother\n"]
 )
-def test_first_record_of_data_stays_a_row_if_it_has_numbers(source: str) -> None:
+def test_a_first_record_with_numbers_or_one_field_is_no_header(source: str) -> None:
     assert {kind for kind, _ in lines(read(source))} == {"row"}
 
 
@@ -89,14 +83,9 @@ def test_names_of_wide_table_are_kept() -> None:
     names = [f"Measurement channel number {number}" for number in range(60)]
     result = read(",".join(names) + "\n" + ",".join("v" * 60) + "\n")
     assert result.blocks[-1].heading_path == (" | ".join(names),)
-    result = read(
-        ",".join(f"{name} of {name}" for name in names * 50) + "\n" + ",".join("1" * 3_000)
-    )
+    header = ",".join(f"{name} of {name}" for name in names * 50)
+    result = read(f"{header}\n{','.join('1' * 3_000)}")
     assert len(result.blocks[-1].heading_path[0]) == 4_000
-
-
-def test_tsv_without_tabs_is_split_at_its_delimiter() -> None:
-    assert read("Name,City\nAnna,Ystad\n", TSV).blocks[-1].heading_path == ("Name | City",)
 
 
 @pytest.mark.slow

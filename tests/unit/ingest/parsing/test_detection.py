@@ -1,7 +1,3 @@
-"""The type of a document, detected by its bytes first and by its name second."""
-
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 

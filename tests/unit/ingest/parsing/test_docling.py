@@ -1,7 +1,3 @@
-"""docling's full pipeline, and the error if it is missing."""
-
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -74,9 +70,7 @@ def test_without_its_packages_a_tenant_is_warned_once() -> None:
         _ = tenant.parser.options
 
 
-def test_without_models_the_error_has_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_models_have_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("rag_assets.ingest.parsing.docling._PACKAGES", ("docling",))
     for folder in (None, str(tmp_path / "none")):
         with pytest.raises(ConfigurationError, match=r"parser\.docling_models is not their folder"):

@@ -1,13 +1,9 @@
-"""DOCX: headings by style, lists, tables, notes, and omitted parts."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.parsing.docx import Numbering, Styles
+from rag_assets.ingest.parsing.docx import ListPosition, Numbering, Styles
 from rag_assets.ingest.parsing.media_types import DOCX
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parse
@@ -58,9 +54,8 @@ def test_styles_of_other_languages_and_of_ones_own_make_headings() -> None:
         own.base_style = document.styles["Heading 2"]
         document.add_paragraph("Own", style="Kapitel")
         document.add_paragraph("Direct")._p.get_or_add_pPr().append(outline_level(3))
-        document.add_paragraph("Body after all", style="Kapitel")._p.get_or_add_pPr().append(
-            outline_level(9)
-        )
+        body = document.add_paragraph("Body after all", style="Kapitel")
+        body._p.get_or_add_pPr().append(outline_level(9))
 
     assert lines(parsed(build)) == [
         ("heading2", "Own"), ("heading4", "Direct"), ("paragraph", "Body after all"),
@@ -105,10 +100,8 @@ def test_numbers_are_counted_as_word_prints_them() -> None:
     from lxml import etree
 
     def level(depth: int, kind: str, pattern: str, start: int = 1) -> str:
-        return (
-            f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>'
-            f'<w:lvlText w:val="{pattern}"/></w:lvl>'
-        )
+        shown = f'<w:numFmt w:val="{kind}"/><w:lvlText w:val="{pattern}"/>'
+        return f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/>{shown}</w:lvl>'
 
     kinds = level(0, "upperRoman", "%1.", 4) + level(1, "lowerLetter", "%1.%2)")
     root = etree.fromstring(
@@ -119,15 +112,9 @@ def test_numbers_are_counted_as_word_prints_them() -> None:
     )
     numbering = Numbering(root)
     places = [(1, 0), (1, 1), (1, 1), (1, 0), (1, 1), (2, 0), (2, 0), (5, 0)]
-    assert [numbering.count_next_item(_place(*place)) for place in places] == [
+    assert [numbering.count_next_item(ListPosition(*place)) for place in places] == [
         "IV.", "IV.a)", "IV.b)", "V.", "V.a)", "IX.", "X.", "-",
     ]  # fmt: skip
-
-
-def _place(number: int, depth: int) -> Any:
-    from rag_assets.ingest.parsing.docx import ListPosition
-
-    return ListPosition(number, depth)
 
 
 def test_tables_are_lines_and_merged_cells_are_read_in_each_row() -> None:

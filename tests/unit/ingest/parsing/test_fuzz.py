@@ -3,8 +3,6 @@
 `make fuzz` tries more documents, and different ones each time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

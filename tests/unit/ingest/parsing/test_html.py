@@ -1,7 +1,5 @@
 """HTML: the text that a reader of the page sees, and nothing else."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 
@@ -39,50 +37,69 @@ def test_the_head_has_the_title_where_no_single_heading_does() -> None:
     assert read("<h2>A</h2><p>x").title == "A"
 
 
-def test_lists_keep_their_nesting_and_numbers() -> None:
-    result = read(
-        "<ol><li><p>one</p><ul><li>inner<li>more <i>text</i></ul> after<li>two</ol>"
-        "<dl><dt>term<dd>meaning</dl><ul><li><h3>Laid out</h3><p>as a list</ul>"
-    )
-    assert lines(result) == [
-        ("list", "1. one after\n  - inner\n  - more text\n2. two"), ("list", "- term\n  meaning"),
-        ("heading3", "Laid out"), ("paragraph", "as a list"),
-    ]  # fmt: skip
+PAGES = {
+    "lists keep their nesting and numbers": (
+        ("<ol><li><p>one</p><ul><li>inner<li>more <i>text</i></ul> after<li>two</ol>"
+         "<dl><dt>term<dd>meaning</dl><ul><li><h3>Laid out</h3><p>as a list</ul>"),
+        [("list", "1. one after\n  - inner\n  - more text\n2. two"), ("list", "- term\n  meaning"),
+         ("heading3", "Laid out"), ("paragraph", "as a list")]),
+    "list items keep the numbers of the page": (
+        "<ol start=5><li>five<li>six<li value=9>nine<li>ten</ol>",
+        [("list", "5. five\n6. six\n9. nine\n10. ten")]),
+    "definitions within definitions are read once": (
+        "<dl><dt>pump<dd>moves water<dd>needs oil<dl><dt>oil<dd>grade 4</dl></dl>",
+        [("list", "- pump\n  moves water\n  needs oil\n- oil\n  grade 4")]),
+    "definitions whose terms are buttons": (
+        "<dl><dt><button aria-controls=a>Où ?</button><dd id=a hidden>Au port.</dl>",
+        [("list", "- Où ?\n  Au port.")]),
+    "cells that span rows are read in each row": (
+        ("<table><caption>Vans</caption><thead><tr><th rowspan=2>Depot<th colspan=2>Week</thead>"
+         "<tr><td>1<td>2<tr><td rowspan=3>Leeds<td>4<td>5<tr><td>6<td><tr><td>8<td>9</table>"),
+        [("paragraph", "Vans"),
+         ("table", "Depot | Week\nDepot | 1 | 2\nLeeds | 4 | 5\nLeeds | 6\nLeeds | 8 | 9")]),
+    "cells that span columns keep the next cells in place": (
+        ("<table><tr><th>Plan<th>Q1<th>Q2<th>Total<tr><td>Sparrow<td colspan=2>not offered<td>700"
+         "<tr><td rowspan=2 colspan=2>Falcon<td>8<td>9<tr><td>6<td>7</table>"),
+        [("table", ("Plan | Q1 | Q2 | Total\nSparrow | not offered |  | 700\n"
+                    "Falcon |  | 8 | 9\nFalcon |  | 6 | 7"))]),
+    "a table that lays out a page": (
+        "<table><tr><td>menu<td><h2>News</h2><table><tr><td>a<td>b</table></table>",
+        [("paragraph", "menu"), ("heading2", "News"), ("table", "a | b")]),
+    "preformatted text keeps its lines": (
+        "<pre>\n<span>def f():</span>\n    pass<br>x<button>copy</button></pre>",
+        [("code", "def f():\n    pass\nx")]),
+    "no navigation: it has a heading, or another class": (
+        "<div class=nav><h2>Part</h2></div><div class='navy subnavigator toc'>kept</div>",
+        [("heading2", "Part"), ("paragraph", "kept")]),
+    "only the main part": (
+        "<header>Site</header><aside>Ads</aside><main><p>text<footer>note</footer></main>",
+        [("paragraph", "text"), ("paragraph", "note")]),
+    "an empty main part": ("<p>Site<main></main>", [("paragraph", "Site")]),
+    "a button beside the text of a title is left out": (
+        "<h2>Setup <button aria-expanded=false>Copy</button></h2><div hidden>Copied</div>",
+        [("heading2", "Setup")]),
+    "a template that browsers show in place": (
+        "<x-card><template shadowrootmode=open><p>shown</p></template></x-card>",
+        [("paragraph", "shown")]),
+}  # fmt: skip
 
 
-def test_tables_are_lines_and_spanning_cells_are_read_in_each_row() -> None:
-    result = read(
-        "<table><caption>Vans</caption><thead><tr><th rowspan=2>Depot<th colspan=2>Week</thead>"
-        "<tr><td>1<td>2<tr><td rowspan=3>Leeds<td>4<td>5<tr><td>6<td><tr><td>8<td>9</table>"
-    )
-    assert lines(result) == [
-        ("paragraph", "Vans"),
-        ("table", "Depot | Week\nDepot | 1 | 2\nLeeds | 4 | 5\nLeeds | 6\nLeeds | 8 | 9"),
-    ]
-
-
-def test_a_table_that_lays_out_a_page_is_no_table() -> None:
-    result = read("<table><tr><td>menu<td><h2>News</h2><table><tr><td>a<td>b</table></table>")
-    assert lines(result) == [("paragraph", "menu"), ("heading2", "News"), ("table", "a | b")]
+@pytest.mark.parametrize(("page", "blocks"), PAGES.values(), ids=PAGES)
+def test_a_page_is_read_as_a_reader_sees_it(page: str, blocks: list[tuple[str, str]]) -> None:
+    assert lines(read(page)) == blocks
 
 
 @pytest.mark.parametrize(
     ("rows", "text"),
     [
-        (
-            "<tr><th>Plan<th>Grenze<tr><td>Spatz<td><pre>limit = 100</pre>",
-            "Plan | Grenze\nSpatz | limit = 100",
-        ),
-        (
-            "<thead><tr><th>Région<th>Bureau</thead><tr><td>Nord<td><h4>Tromsø</h4>Rue 3",
-            "Région | Bureau\nNord | Tromsø Rue 3",
-        ),
-        (
-            "<tr><th><h3>cp\nfile</h3><td>copies<tr><th>mv<td>moves<td><pre>mv a</pre>",
-            "cp file | copies\nmv | moves | mv a",
-        ),
+        ("<tr><th>Plan<th>Grenze<tr><td>Spatz<td><pre>limit = 100</pre>",
+         "Plan | Grenze\nSpatz | limit = 100"),
+        ("<thead><tr><th>Région<th>Bureau</thead><tr><td>Nord<td><h4>Tromsø</h4>Rue 3",
+         "Région | Bureau\nNord | Tromsø Rue 3"),
+        ("<tr><th><h3>cp\nfile</h3><td>copies<tr><th>mv<td>moves<td><pre>mv a</pre>",
+         "cp file | copies\nmv | moves | mv a"),
     ],
-)
+)  # fmt: skip
 def test_a_table_with_headings_or_code_in_its_cells_keeps_its_rows(rows: str, text: str) -> None:
     assert lines(read(f"<table>{rows}</table>")) == [("table", text)]
 
@@ -98,11 +115,6 @@ def test_a_table_with_longer_code_in_its_cells_keeps_the_lines_of_the_code() -> 
 def test_line_numbers_beside_code_are_no_table() -> None:
     numbered = "<tr><th colspan=2>a.py<tr><td><pre>1\n2</pre><td><pre>x\ny</pre>"
     assert ("code", "x\ny") in lines(read(f"<table>{numbered}</table>"))
-
-
-def test_preformatted_text_keeps_its_lines() -> None:
-    source = "<pre>\n<span>def f():</span>\n    pass<br>x<button>copy</button></pre>"
-    assert lines(read(source)) == [("code", "def f():\n    pass\nx")]
 
 
 @pytest.mark.parametrize(
@@ -139,20 +151,8 @@ def test_navigation_of_page_generators_is_left_out(unseen: str) -> None:
 @pytest.mark.parametrize("name", ["permalink", "anchor", "anchor-link", "header-anchor"])
 def test_a_link_to_a_heading_is_left_out_unless_it_contains_the_text(name: str) -> None:
     page = f"<h2>Part <a class={name}>#</a></h2><h2><a class={name}><b>Next</b></a></h2><p>kept"
-    assert lines(read(page)) == [
-        ("heading2", "Part"), ("heading2", "Next"), ("paragraph", "kept"),
-    ]  # fmt: skip
-
-
-def test_what_has_a_heading_or_another_class_is_no_navigation() -> None:
-    page = "<div class=nav><h2>Part</h2></div><div class='navy subnavigator toc'>kept</div>"
-    assert lines(read(page)) == [("heading2", "Part"), ("paragraph", "kept")]
-
-
-def test_only_the_main_part_of_a_page_is_read() -> None:
-    page = "<header>Site</header><aside>Ads</aside><main><p>text<footer>note</footer></main>"
-    assert lines(read(page)) == [("paragraph", "text"), ("paragraph", "note")]
-    assert lines(read("<p>Site<main></main>")) == [("paragraph", "Site")]
+    blocks = [("heading2", "Part"), ("heading2", "Next"), ("paragraph", "kept")]
+    assert lines(read(page)) == blocks
 
 
 @pytest.mark.parametrize(
@@ -215,19 +215,6 @@ def test_a_page_without_text_is_rejected() -> None:
         read("<img src=x alt=y>")
 
 
-def test_cells_that_span_columns_keep_the_next_cells_in_their_columns() -> None:
-    result = read(
-        "<table><tr><th>Plan<th>Q1<th>Q2<th>Total<tr><td>Sparrow<td colspan=2>not offered<td>700"
-        "<tr><td rowspan=2 colspan=2>Falcon<td>8<td>9<tr><td>6<td>7</table>"
-    )
-    [(kind, text)] = lines(result)
-    assert (kind, text.splitlines()) == (
-        "table",
-        ["Plan | Q1 | Q2 | Total", "Sparrow | not offered |  | 700", "Falcon |  | 8 | 9",
-         "Falcon |  | 6 | 7"],
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("source", "text"),
     [
@@ -239,23 +226,9 @@ def test_cells_that_span_columns_keep_the_next_cells_in_their_columns() -> None:
         ("<math><mi>E</mi><annotation encoding='application/x-tex'>E_0</annotation></math>", "E"),
     ],
 )
-def test_a_number_and_its_power_or_denominator_do_not_become_one_number(
-    source: str, text: str
-) -> None:
+def test_a_number_stays_apart_from_its_power_or_denominator(source: str, text: str) -> None:
     assert lines(read(f"<p>{source}")) == [("paragraph", text)]
     assert lines(read(f"<ul><li>{source}</ul>")) == [("list", f"- {text}")]
-
-
-def test_definitions_within_definitions_are_read_once() -> None:
-    result = read("<dl><dt>pump<dd>moves water<dd>needs oil<dl><dt>oil<dd>grade 4</dl></dl>")
-    assert lines(result) == [
-        ("list", "- pump\n  moves water\n  needs oil\n- oil\n  grade 4"),
-    ]  # fmt: skip
-
-
-def test_list_items_keep_the_numbers_that_the_page_sets() -> None:
-    result = read("<ol start=5><li>five<li>six<li value=9>nine<li>ten</ol>")
-    assert lines(result) == [("list", "5. five\n6. six\n9. nine\n10. ten")]
 
 
 @pytest.mark.parametrize(
@@ -285,16 +258,6 @@ def test_a_button_that_is_a_title_is_read_above_its_text(title: str, kind: str) 
 )
 def test_a_section_that_its_title_unfolds_is_read(page: str) -> None:
     assert lines(read(page)) == [("heading2", "Où ?"), ("paragraph", "Au port.")]
-
-
-def test_definitions_whose_terms_are_buttons_are_read() -> None:
-    page = "<dl><dt><button aria-controls=a>Où ?</button><dd id=a hidden>Au port.</dl>"
-    assert lines(read(page)) == [("list", "- Où ?\n  Au port.")]
-
-
-def test_a_button_beside_the_text_of_a_title_is_left_out() -> None:
-    page = "<h2>Setup <button aria-expanded=false>Copy</button></h2><div hidden>Copied</div>"
-    assert lines(read(page)) == [("heading2", "Setup")]
 
 
 @pytest.mark.parametrize(
@@ -348,8 +311,3 @@ def test_a_page_whose_main_part_is_a_placeholder_is_read_around_it(placeholder: 
         noscript = "<noscript>Enable scripts.</noscript><script>state = {}</script>"
         with pytest.raises(DocumentRejected, match=r"only a placeholder|no text"):
             read(shell + noscript)
-
-
-def test_a_template_that_browsers_show_in_place_is_read() -> None:
-    page = "<x-card><template shadowrootmode=open><p>shown</p></template></x-card>"
-    assert lines(read(page)) == [("paragraph", "shown")]

@@ -1,7 +1,3 @@
-"""The detected language of a document, and when none is detected."""
-
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.ingest.parsing.languages import PROSE, _load_model, detect_language, parse_language

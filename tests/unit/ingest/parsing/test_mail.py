@@ -1,7 +1,3 @@
-"""EML: headers, body, attachments."""
-
-from __future__ import annotations
-
 from email.message import EmailMessage
 
 import pytest
@@ -63,9 +59,7 @@ def test_of_alternatives_plain_text_is_read_and_html_where_there_is_none() -> No
     ],
 )
 @pytest.mark.parametrize("has_picture", [False, True])
-def test_html_is_read_where_the_plain_text_only_refers_to_it(
-    plain: str, *, has_picture: bool
-) -> None:
+def test_html_is_read_where_plain_text_only_refers_to_it(plain: str, *, has_picture: bool) -> None:
     page = "<h1>Rundbrief</h1><p>Der Bagger Pelikan gräbt bis Pfingsten in Becken vier.</p>"
     made = message(body=plain)
     made.add_alternative(page, subtype="html")
@@ -74,24 +68,20 @@ def test_html_is_read_where_the_plain_text_only_refers_to_it(
         assert isinstance(html_part, EmailMessage)
         html_part.add_related(b"GIF89a", maintype="image", subtype="gif", cid="<p>")
     made.add_alternative("BEGIN:VCALENDAR", subtype="calendar")
-    assert lines(read(made))[2:4] == [
-        ("heading2", "Rundbrief"),
-        ("paragraph", "Der Bagger Pelikan gräbt bis Pfingsten in Becken vier."),
-    ]
+    text = "Der Bagger Pelikan gräbt bis Pfingsten in Becken vier."
+    assert lines(read(made))[2:4] == [("heading2", "Rundbrief"), ("paragraph", text)]
 
 
 @pytest.mark.parametrize(
     ("plain", "page"),
     [
-        (
-            "*Hafen*\nDer Bagger gräbt\nbis Pfingsten: https://example.org/a/b/c?d=e&f=g\n",
-            "<h1>Hafen</h1><p>Der Bagger gräbt bis <a href=x>Pfingsten</a></p>",
-        ),
+        ("*Hafen*\nDer Bagger gräbt\nbis Pfingsten: https://example.org/a/b/c?d=e&f=g\n",
+         "<h1>Hafen</h1><p>Der Bagger gräbt bis <a href=x>Pfingsten</a></p>"),
         ("Der Bagger gräbt bis Pfingsten in Becken vier.\n", "<p>Gesendet vom Telefon</p>"),
         ("Der Bagger gräbt.\n", "<img src=x>"),
         ("Der Bagger gräbt.\n", "<div>" * 5_000 + "zu tief"),
     ],
-)
+)  # fmt: skip
 def test_a_complete_plain_text_is_read_in_place_of_html(plain: str, page: str) -> None:
     made = message(body=plain)
     made.add_alternative(page, subtype="html")
@@ -115,9 +105,8 @@ def test_attachments_are_read_by_their_own_parsers_with_their_places() -> None:
     made.add_attachment(b"\x89PNG\r\n\x1a\n", maintype="image", subtype="png", filename="p.png")
     result = read(made)
     row = block(result, "49 | 5")
-    assert row.heading_path == (
-        "Yellow sheet", "Attachment: plän.xlsx", "Plan", "Week | Parcels",
-    )  # fmt: skip
+    path = ("Yellow sheet", "Attachment: plän.xlsx", "Plan", "Week | Parcels")
+    assert row.heading_path == path
     assert (row.sheet, row.row) == ("Plan", 2)
     assert block(result, "1,2").row == 2
     assert block(result, "In the attached").page == 1
@@ -172,9 +161,8 @@ def test_a_subject_alone_is_a_message() -> None:
 
 @pytest.mark.slow
 def test_parts_nested_without_end_are_rejected() -> None:
-    parts = "".join(
-        f'Content-Type: multipart/mixed; boundary="b{n}"\n\n--b{n}\n' for n in range(3_000)
-    )
+    part = 'Content-Type: multipart/mixed; boundary="b{0}"\n\n--b{0}\n'
+    parts = "".join(part.format(n) for n in range(3_000))
     with pytest.raises(DocumentRejected, match="nested too deeply"):
         parse(f"From: a\nSubject: x\n{parts}".encode(), EML)
 

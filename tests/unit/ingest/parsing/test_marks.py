@@ -1,7 +1,5 @@
 """Byte order marks: offsets count the bytes of the file."""
 
-from __future__ import annotations
-
 import codecs
 
 import pytest

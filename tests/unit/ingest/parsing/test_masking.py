@@ -1,7 +1,3 @@
-"""Masking of credentials in blocks, in columns of tables, and in every format."""
-
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -45,18 +41,12 @@ def everything(result: ParsedText) -> str:
 @pytest.mark.parametrize(
     "page",
     [
-        "# Guide\n\né🔒 {} and\nmore.\n\n## Next\n",
-        "# {}\n\ntext\n\n## Next\n\ntext\n",
-        "{}\n====\n\ntext\n",
-        "---\ntitle: {}\n---\n\ntext\n",
-        "# Guide\n\n```\n{}\n```\n",
-        "- item\n- {}\n",
-        "| a | b |\n|---|---|\n| {} | x |\n",
-        "<!-- {} -->\n",
-        "\ufeff# {}\n",
+        "# Guide\n\né🔒 {} and\nmore.\n\n## Next\n", "# {}\n\ntext\n\n## Next\n\ntext\n",
+        "{}\n====\n\ntext\n", "---\ntitle: {}\n---\n\ntext\n", "# Guide\n\n```\n{}\n```\n",
+        "- item\n- {}\n", "| a | b |\n|---|---|\n| {} | x |\n", "<!-- {} -->\n", "\ufeff# {}\n",
     ],
     ids=["paragraph", "atx", "setext", "front matter", "fence", "list", "table", "comment", "mark"],
-)
+)  # fmt: skip
 def test_markdown_is_masked_everywhere(parse: Parse, name: str, page: str) -> None:
     source = page.format(line(name))
     result = parsed(parse, source.encode())
@@ -111,10 +101,8 @@ def test_a_private_key_in_markdown_is_masked_whole(parse: Parse) -> None:
 @pytest.mark.parametrize("style", ["body", "code"])
 def test_a_private_key_in_a_pdf_is_masked_whole(parse: Parse, style: Style) -> None:
     key = planted.pem(lines=60).splitlines()
-    pages: list[list[tuple[Style, str]]] = [
-        [BODY, *[(style, part) for part in key[:40]]],
-        [*[(style, part) for part in key[40:]], BODY],
-    ]
+    first, second = ([(style, part) for part in half] for half in (key[:40], key[40:]))
+    pages: list[list[tuple[Style, str]]] = [[BODY, *first], [*second, BODY]]
     text = parsed(parse, pdfs.laid_out(pages)).text
     assert [part for part in key if part in text] == []
     assert text.endswith("Ordinary text that runs over the line and sets the size.")
@@ -221,16 +209,12 @@ def test_every_place_is_masked(scanner: SecretScanner, kind: str, name: str) -> 
     make, media_type = MAKERS[kind]
     before = parse(make(token), media_type)
     after = mask_document(before, scanner)
-    assert _everything(before).count(token) >= 3
-    assert token not in _everything(after)
+    assert everything(before).count(token) >= 3
+    assert token not in everything(after)
     assert (len(after.text), len(after.blocks)) == (len(before.text), len(before.blocks))
     assert [(b.start, b.end, b.slide, b.row) for b in after.blocks] == [
         (b.start, b.end, b.slide, b.row) for b in before.blocks
     ]
-
-
-def _everything(parsed: ParsedText) -> str:
-    return json.dumps(to_record(parsed), ensure_ascii=False)
 
 
 VALUE = "tr0ub4dor&3x"
@@ -288,16 +272,11 @@ def test_whatever_a_column_or_a_label_promises_is_found(name: str, value: str) -
 @pytest.mark.parametrize(
     "row",
     [
-        "| password | string | The password of the user |",
-        "| token_ttl | 3600 | seconds |",
-        "| password | required |",
-        "| API key | `<your-api-key>` |",
-        "| token | $TOKEN |",
-        "| password | see the vault |",
-        "| secret | app.config.secret |",
-        "| PIN | none |",
+        "| password | string | The password of the user |", "| token_ttl | 3600 | seconds |",
+        "| password | required |", "| API key | `<your-api-key>` |", "| token | $TOKEN |",
+        "| password | see the vault |", "| secret | app.config.secret |", "| PIN | none |",
     ],
-)
+)  # fmt: skip
 def test_a_row_about_a_credential_is_left_alone(row: str) -> None:
     table = f"| name | type |\n|---|---|\n| host | string |\n{row}\n"
     assert cells(table.encode(), MARKDOWN) == []

@@ -1,7 +1,3 @@
-"""PDF documents: their text, and their files."""
-
-from __future__ import annotations
-
 from time import process_time
 
 import pytest
@@ -85,9 +81,7 @@ def test_the_title_in_the_metadata_wins_if_it_is_one() -> None:
 
 @pytest.mark.parametrize("written", [b"<FEFFD80000410042>", b"<FEFFDC00DC00>"])
 @pytest.mark.parametrize("title", [b"(The Great Manual)", b"(Setting out)"])
-def test_half_a_character_in_a_title_or_bookmark_costs_only_that(
-    title: bytes, written: bytes
-) -> None:
+def test_half_a_character_costs_only_its_title_or_bookmark(title: bytes, written: bytes) -> None:
     whole = pdfs.laid_out(PAGES, title="The Great Manual", outline=OUTLINE)
     assert b"/Title " + title in whole
     result = parsed(whole.replace(b"/Title " + title, b"/Title " + written))
@@ -111,10 +105,8 @@ def test_which_titles_a_person_gave(title: str, sensible: str | None) -> None:
 
 
 def test_batches_of_pages_make_one_document() -> None:
-    many: list[list[tuple[Style, str]]] = [
-        [("body", f"This is the text of page number {n}, unlike any other."), *BODY]
-        for n in range(1, 71)
-    ]
+    texts = [f"This is the text of page number {n}, unlike any other." for n in range(1, 71)]
+    many: list[list[tuple[Style, str]]] = [[("body", text), *BODY] for text in texts]
     result = parsed(pdfs.laid_out(many))
     assert result.pages == 70
     for n in (1, 32, 33, 64, 65, 70):
@@ -123,13 +115,10 @@ def test_batches_of_pages_make_one_document() -> None:
 
 
 def test_headers_that_repeat_go_unless_they_are_wanted() -> None:
-    pages: list[list[tuple[Style, str]]] = [
-        [
-            ("body", "Company confidential"),
-            *[("body", f"Sentence {n}{i} of its own." * 3) for i in range(30)],
-        ]
-        for n in range(6)
-    ]
+    pages: list[list[tuple[Style, str]]] = []
+    for n in range(6):
+        sentences = [f"Sentence {n}{i} of its own." * 3 for i in range(30)]
+        pages.append([("body", text) for text in ("Company confidential", *sentences)])
     data = pdfs.laid_out(pages)
     assert parsed(data).text.count("Company confidential") <= 1
     whole = parse_document(data, options=ParseOptions(keep_headers_footers=True))
@@ -187,29 +176,26 @@ def test_turned_margin_repeated_on_every_page_is_kept_once() -> None:
     assert whole.text.count("Downloaded copy") == 4
 
 
-def test_boxes_before_labels_are_read_with_their_states() -> None:
-    texts = [(90, 700, "Post"), (90, 676, "Telefon"), (90, 652, "Post")]
-    data = pdfs.form(texts, boxes=[(70, 698, True), (70, 674, False), (70, 650, True)])
-    assert parsed(data).text == "☒ Post ☐ Telefon ☒ Post"
-
-
-def test_boxes_behind_labels_and_radio_buttons_keep_their_places() -> None:
-    texts = [(72, 700, "Assuré?"), (200, 700, "Oui"), (300, 700, "Non"), (500, 700, "Page 3")]
-    data = pdfs.form(texts, boxes=[(224, 698, True), (326, 698, False)])
-    assert parsed(data).text == "Assuré? Oui ☒ Non ☐ Page 3"
-    texts = [(72, 700, "Blood group:"), (170, 700, "A"), (230, 700, "B")]
-    data = pdfs.form(texts, radios=[(150, 698, False), (210, 698, True)])
-    assert parsed(data).text == "Blood group: ☐ A ☒ B"
-
-
-def test_two_boxes_after_one_question_keep_their_order() -> None:
-    data = pdfs.form([(72, 700, "Allergic?")], boxes=[(300, 698, True), (340, 698, False)])
-    assert parsed(data).text == "Allergic? ☒ ☐"
-
-
-def test_box_without_text_on_its_line_has_the_name_of_its_field() -> None:
-    data = pdfs.form([(72, 700, "A form.")], boxes=[(72, 300, True)])
-    assert parsed(data).text == "A form.\n\n☒ Box 1"
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (pdfs.form([(90, 700, "Post"), (90, 676, "Telefon"), (90, 652, "Post")],
+                   boxes=[(70, 698, True), (70, 674, False), (70, 650, True)]),
+         "☒ Post ☐ Telefon ☒ Post"),
+        (pdfs.form([(72, 700, "Assuré?"), (200, 700, "Oui"), (300, 700, "Non"), (500, 700, "P. 3")],
+                   boxes=[(224, 698, True), (326, 698, False)]),
+         "Assuré? Oui ☒ Non ☐ P. 3"),
+        (pdfs.form([(72, 700, "Blood group:"), (170, 700, "A"), (230, 700, "B")],
+                   radios=[(150, 698, False), (210, 698, True)]),
+         "Blood group: ☐ A ☒ B"),
+        (pdfs.form([(72, 700, "Allergic?")], boxes=[(300, 698, True), (340, 698, False)]),
+         "Allergic? ☒ ☐"),
+        (pdfs.form([(72, 700, "A form.")], boxes=[(72, 300, True)]), "A form.\n\n☒ Box 1"),
+    ],
+    ids=["before labels", "behind labels", "radio buttons", "two for one label", "no label"],
+)  # fmt: skip
+def test_boxes_are_read_in_their_places_with_their_states(data: bytes, text: str) -> None:
+    assert parsed(data).text == text
 
 
 @pytest.mark.parametrize(
@@ -224,9 +210,7 @@ def test_box_without_text_on_its_line_has_the_name_of_its_field() -> None:
         (["On the 21", "st", " of May."], "On the 21st of May."),
     ],
 )
-def test_raised_numbers_are_separated_from_the_text_before_them(
-    parts: list[str], text: str
-) -> None:
+def test_raised_numbers_are_separated_from_text_before_them(parts: list[str], text: str) -> None:
     assert parsed(pdfs.raised([parts])).text == text
 
 
@@ -246,35 +230,19 @@ def test_raised_number_of_a_link_or_footnote_is_no_power() -> None:
     assert parsed(pdfs.raised(lines, footnote="5 See the minutes.")).text.startswith(right)
 
 
-_WORDS = [
-    first + second
-    for first in ("Wood", "Stone", "Iron", "Rope")
-    for second in (
-        "work",
-        "yard",
-        "mill",
-        "house",
-        "ford",
-        "bridge",
-        "gate",
-        "field",
-        "land",
-        "wall",
-        "side",
-        "shore",
-    )
-]
+_ENDINGS = [
+    "work", "yard", "mill", "house", "ford", "bridge", "gate", "field", "land", "wall", "side",
+    "shore",
+]  # fmt: skip
+_WORDS = [first + end for first in ("Wood", "Stone", "Iron", "Rope") for end in _ENDINGS]
 
 
 @pytest.mark.parametrize("title", ["Chapter", "Kapitel", "Capítulo"])
 def test_titles_that_differ_in_their_number_are_no_repeated_headers(title: str) -> None:
-    pages: list[list[tuple[Style, str]]] = [
-        [
-            ("heading", f"{title} {n}"),
-            *[("body", f"{word} about {n} of its own." * 2) for word in _WORDS[n * 5 :][:20]],
-        ]
-        for n in range(1, 6)
-    ]
+    pages: list[list[tuple[Style, str]]] = []
+    for n in range(1, 6):
+        sentences = [f"{word} about {n} of its own." * 2 for word in _WORDS[n * 5 :][:20]]
+        pages.append([("heading", f"{title} {n}"), *[("body", text) for text in sentences]])
     assert headings(parsed(pdfs.laid_out(pages))) == [(f"{title} {n}", 1, n) for n in range(1, 6)]
 
 
@@ -363,9 +331,7 @@ def test_scanned_pages_add_to_the_time_and_are_limited() -> None:
 
 
 @pytest.mark.slow
-def test_pages_for_which_there_is_no_time_are_told_and_the_rest_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pages_without_time_for_ocr_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     on = ParseOptions(ocr=True)
     four = pdfs.joined(SCANNED, SCANNED, SCANNED, TYPED)
     parsed = parse_document(four, PDF, on, ParseLimits(ocr_seconds=0))
@@ -429,13 +395,9 @@ def test_a_language_without_data_is_one_clear_error(tmp_path) -> None:  # type: 
         ([(11, "All of the text"), (12, "is of about one size")], None),
     ],
 )  # fmt: skip
-def test_the_title_is_the_text_in_the_largest_type(
-    texts: list[tuple[int, str]], title: str | None
-) -> None:
-    lines = [
-        f"BT /F1 {size} Tf 72 {700 - 40 * n} Td ({text}) Tj ET"
-        for n, (size, text) in enumerate(texts)
-    ]
+def test_the_title_is_the_largest_text(texts: list[tuple[int, str]], title: str | None) -> None:
+    sized = enumerate(texts)
+    lines = [f"BT /F1 {size} Tf 72 {700 - 40 * n} Td ({text}) Tj ET" for n, (size, text) in sized]
     body = [f"BT /F1 11 Tf 72 {400 - 14 * n} Td (Ordinary text goes on.) Tj ET" for n in range(9)]
     data = pdfs.by_hand("\n".join([*lines, *body]).encode())
     with PdfFile(data) as file:

@@ -1,7 +1,5 @@
 """Tagged PDFs: text in the order and structure that the file states, whatever its layout."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -32,10 +30,10 @@ def test_rows_of_a_table_stay_together() -> None:
     table: Tagged = ("Table", [row(1, 714, "Name", "Pressure", "State", type_="TH"), *rows])
     heading, (kind, text) = read(HEADING, table)
     assert heading == ("heading1", "Stations")
-    assert (kind, text.split("\n")[:3]) == (
-        "table",
-        ["Name | Pressure | State", "Station 0 | 0 bar | open", "Station 1 | 1 bar | open"],
-    )
+    assert kind == "table"
+    header = "Name | Pressure | State"
+    rows = ["Station 0 | 0 bar | open", "Station 1 | 1 bar | open"]
+    assert text.split("\n")[:3] == [header, *rows]
 
 
 def test_nested_items_follow_their_item_with_a_marker_each() -> None:
@@ -51,10 +49,8 @@ def test_a_paragraph_across_pages_is_read_on_each_page() -> None:
     across: Tagged = ("P", [(1, 72, 80, "It starts here"), (2, 72, 740, "and ends here.")])
     after: Tagged = ("P", [(2, 72, 700, "The next one.")])
     parsed = parse(pdfs.tagged(("Document", [HEADING, across, after])), PDF)
-    assert lines(parsed)[1:] == [
-        ("paragraph", "It starts here"), ("paragraph", "and ends here."),
-        ("paragraph", "The next one."),
-    ]  # fmt: skip
+    paragraphs = ["It starts here", "and ends here.", "The next one."]
+    assert lines(parsed)[1:] == [("paragraph", text) for text in paragraphs]
     assert [block.page for block in parsed.blocks] == [1, 1, 2, 2]
 
 

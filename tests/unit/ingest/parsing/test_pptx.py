@@ -1,7 +1,3 @@
-"""PPTX: slides, titles, lists, tables, notes, and omitted parts."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

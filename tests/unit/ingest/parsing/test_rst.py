@@ -1,17 +1,11 @@
-from __future__ import annotations
-
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.rst import parse_rst
-
-
-def blocks_of(parsed: ParsedText) -> list[tuple[str, str]]:
-    return [(block.kind, parsed.text[block.start : block.end]) for block in parsed.blocks]
+from tests.unit.ingest.parsing.office_files import is_covered, lines
 
 
 def paths(text: str) -> list[tuple[str, ...]]:
@@ -53,25 +47,18 @@ def test_styles_of_adornment_are_levels_in_order_of_appearance() -> None:
         (3, ("Manual", "Part one", "Deeper")),
         (2, ("Manual", "Part two")),
     ]
-    assert blocks_of(parsed)[0] == ("heading", "======\nManual\n======")
-    assert ("paragraph", "Words\nof one paragraph.") in blocks_of(parsed)
+    assert lines(parsed)[0] == ("heading1", "======\nManual\n======")
+    assert ("paragraph", "Words\nof one paragraph.") in lines(parsed)
     # With and without an overline are two styles.
     assert paths("==\na\n==\n\nb\n==\n") == [("a",), ("a", "b")]
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "Words\n\n----\n\nmore",
-        "a\n\n::\n\n  code",
-        "two lines\nof text\n=======",
-        "Title\n--",
-        "====\n====",
-        " Indented\n=========",
-        "====== =====\na      b\n====== =====",
-        "=====\nTitle\n-----\n",
-    ],
-)
+    ["Words\n\n----\n\nmore", "a\n\n::\n\n  code", "two lines\nof text\n=======", "Title\n--",
+     "====\n====", " Indented\n=========", "====== =====\na      b\n====== =====",
+     "=====\nTitle\n-----\n"],
+)  # fmt: skip
 def test_what_is_no_title(text: str) -> None:
     assert paths(text) == []
 
@@ -109,40 +96,23 @@ def test_what_is_no_title(text: str) -> None:
 )  # fmt: skip
 def test_blocks(text: str, blocks: list[tuple[str, str]]) -> None:
     # A block begins with its line, indentation included.
-    assert [(kind, found.strip()) for kind, found in blocks_of(parse_rst(text))] == blocks
+    assert [(kind, found.strip()) for kind, found in lines(parse_rst(text))] == blocks
 
 
 @given(st.text(alphabet="ab =-~.:+|*>\n\t_1", max_size=120))
 def test_every_visible_character_is_in_exactly_one_block(text: str) -> None:
-    parsed = parse_rst(f"{text}\n\nend")
-    at = 0
-    for block in parsed.blocks:
-        assert not parsed.text[at : block.start].strip()
-        assert block.start < block.end
-        at = block.end
-    assert not parsed.text[at:].strip()
+    assert is_covered(parse_rst(f"{text}\n\nend"))
 
 
 @pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
-    [
-        "=" * 200_000,
-        "==\n" * 50_000,
-        "a\n==\n" * 20_000,
-        "- a\n" * 30_000,
-        ".. a::\n" * 20_000,
-        ".. |" * 40_000,
-        "=== " * 40_000,
-        "=== ===\n" * 20_000,
-        "+-" * 80_000,
-        ":a" * 80_000,
-        "i" * 200_000,
-        "a::\n\n b\n\n" * 10_000,
-        "\n".join(" " * (i % 200) + "- x" for i in range(20_000)),
-    ],
-)
+    ["=" * 200_000, "==\n" * 50_000, "a\n==\n" * 20_000, "- a\n" * 30_000, ".. a::\n" * 20_000,
+     ".. |" * 40_000, "=== " * 40_000, "=== ===\n" * 20_000, "+-" * 80_000, ":a" * 80_000,
+     "i" * 200_000, "a::\n\n b\n\n" * 10_000,
+     "\n".join(" " * (i % 200) + "- x" for i in range(20_000))],
+)  # fmt: skip
 def test_the_time_is_linear(text: str) -> None:
     started = time.process_time()
     parse_rst(f"{text}\n\nend")

@@ -1,7 +1,5 @@
 """Our parsers find everything that docling finds in the handbook's documents."""
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

@@ -1,7 +1,5 @@
 """MDX, plain text, source code: the source is the text, and offsets are offsets into it."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -10,8 +8,8 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing import media_types
-from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import PARSERS, parse
+from tests.unit.ingest.parsing.office_files import is_covered
 
 PYTHON = "text/x-python"
 
@@ -111,27 +109,19 @@ def test_every_suffix_has_a_parser() -> None:
     assert not {".py", ".json", ".ts"} & set(media_types.DOCUMENT_SUFFIXES)
 
 
-def test_utf_16_is_read_where_its_mark_is() -> None:
-    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
-        mark = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}.get(encoding, b"")
-        parsed = parse(mark + "Größe\n\nzwei".encode(encoding), media_types.PLAIN)
-        assert parsed.text == "Größe\n\nzwei"
-
-
-def _whole(parsed: ParsedText) -> bool:
-    at = 0
-    for block in parsed.blocks:
-        if parsed.text[at : block.start].strip() or block.start >= block.end:
-            return False
-        at = block.end
-    return not parsed.text[at:].strip()
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"", "utf-16")],
+)
+def test_utf_16_is_read_where_its_mark_is(mark: bytes, encoding: str) -> None:
+    assert parse(mark + "Größe\n\nzwei".encode(encoding), media_types.PLAIN).text == "Größe\n\nzwei"
 
 
 @pytest.mark.parametrize("kind", [media_types.MDX, media_types.PLAIN, PYTHON])
 @given(text=st.text(alphabet="ab<>/{*}=\n \t#-`import ", min_size=1, max_size=100))
 def test_every_visible_character_is_in_exactly_one_block(kind: str, text: str) -> None:
     if text.strip():
-        assert _whole(parse(b"x\n" + text.encode(), kind))
+        assert is_covered(parse(b"x\n" + text.encode(), kind))
 
 
 @pytest.mark.no_cover

@@ -1,7 +1,3 @@
-"""XLSX: sheets, headers, rows, values, and omitted parts."""
-
-from __future__ import annotations
-
 import io
 import zipfile
 from datetime import date, datetime, time
@@ -129,9 +125,7 @@ def test_hidden_sheets_and_empty_columns_are_left_out() -> None:
         ("d mmm", 46096, "2026-03-15"),
     ],
 )
-def test_numbers_and_months_are_written_as_their_formats_show_them(
-    code: str, value: float, text: str
-) -> None:
+def test_numbers_and_months_are_written_as_shown(code: str, value: float, text: str) -> None:
     def build(book: Any) -> None:
         made = book.add_worksheet("Values")
         made.write(0, 0, "value")

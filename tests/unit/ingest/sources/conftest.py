@@ -1,15 +1,30 @@
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rag_assets.ingest.sources.files import FilesConfig, FilesSource
+
 NOBODY = 65534
+
+
+def source(root: Path, **options: Any) -> FilesSource:
+    return FilesSource(FilesConfig(name="docs", root=root, **{"include": ("**",)} | options))
+
+
+def paths(root: Path, **options: Any) -> list[str]:
+    return [document.path for document in source(root, **options).list()]
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
 
 
 @pytest.fixture

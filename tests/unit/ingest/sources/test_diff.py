@@ -1,7 +1,3 @@
-"""Comparing a listing with known documents, and hashing in between."""
-
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -57,17 +53,9 @@ OUTCOMES = st.sampled_from(["one", "two", "rejected", "vanished"])
 
 
 def listed(path: str, facts: ListingFacts) -> ListedDocument:
-    return ListedDocument(
-        "s",
-        path,
-        compute_document_id("s", path),
-        build_uri("s", path),
-        None,
-        facts.size,
-        facts.mtime_ns,
-        facts.ctime_ns,
-        facts.inode,
-    )
+    id_, uri = compute_document_id("s", path), build_uri("s", path)
+    times = (facts.mtime_ns, facts.ctime_ns)
+    return ListedDocument("s", path, id_, uri, None, facts.size, *times, facts.inode)
 
 
 @dataclass(frozen=True)
@@ -87,15 +75,13 @@ def compared(
     hash_all: Callable[[Iterator[ListedDocument]], Iterable[Digest]],
 ) -> Compared:
     comparison = ListingComparison(rows)
-    return Compared(
-        comparison, list(comparison.find_changes(hash_all(comparison.find_suspects(found))))
-    )
+    changes = comparison.find_changes(hash_all(comparison.find_suspects(found)))
+    return Compared(comparison, list(changes))
 
 
 def known(path: str, facts: ListingFacts, sha: str | None, *, deleted: bool) -> KnownDocument:
-    return KnownDocument(
-        compute_document_id("s", path), facts, sha, NOW, from_nanoseconds(0), deleted
-    )
+    id_ = compute_document_id("s", path)
+    return KnownDocument(id_, facts, sha, NOW, from_nanoseconds(0), deleted)
 
 
 @pytest.mark.slow
@@ -178,9 +164,8 @@ def test_a_date_is_that_of_the_content(
 ) -> None:
     row = known("a.md", ListingFacts(0, 0, 0, 0), "same", deleted=False)
     document = listed("a.md", ListingFacts(1, NOW, 2 * NOW, 1))
-    document = replace(
-        document, revision=revision, source_metadata=SourceMetadata(modified_at=said)
-    )
+    metadata = SourceMetadata(modified_at=said)
+    document = replace(document, revision=revision, source_metadata=metadata)
     [change] = ListingComparison([row]).find_changes([(document, content)])
     assert (change.kind, change.modified_at) == (kind, made)
 
@@ -209,15 +194,9 @@ def test_a_listing_that_fails_removes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("removed", "of", "held"),
-    [
-        (20, 20, False),
-        (21, 21, True),
-        (21, 70, False),
-        (22, 73, True),
-        (30, 100, False),
-        (31, 100, True),
-    ],
-)
+    [(20, 20, False), (21, 21, True), (21, 70, False), (22, 73, True), (30, 100, False),
+     (31, 100, True)],
+)  # fmt: skip
 def test_suspicious_deletions(removed: int, of: int, held: bool) -> None:
     assert are_deletions_suspicious(removed, of) is held
 

@@ -1,13 +1,8 @@
-"""Files of a folder, read without following links."""
-
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -21,10 +16,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.ingest.sources.disk import PIECE_BYTES
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
-
-
-def source(root: Path, **options: Any) -> FilesSource:
-    return FilesSource(FilesConfig(name="docs", root=root, **options))
+from tests.unit.ingest.sources.conftest import paths, source, write
 
 
 def bytes_read() -> int:
@@ -68,12 +60,9 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_vanished_file_is_distinct_from_a_rejected_one(tmp_path: Path) -> None:
-    with pytest.raises(DocumentVanished):
-        source(tmp_path).read("gone.md", max_bytes=1)
-    with pytest.raises(DocumentVanished):
-        source(tmp_path).read("gone/a.md", max_bytes=1)
-    with pytest.raises(DocumentVanished):
-        source(tmp_path / "unmounted").read("a.md", max_bytes=1)
+    for root, path in (("", "gone.md"), ("", "gone/a.md"), ("unmounted", "a.md")):
+        with pytest.raises(DocumentVanished):
+            source(tmp_path / root).read(path, max_bytes=1)
 
 
 @pytest.mark.parametrize(
@@ -196,16 +185,6 @@ def test_roots_come_from_the_allowlist(tmp_path: Path) -> None:
 def test_a_wrong_configuration_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FilesConfig.model_validate({"name": "docs", "root": tmp_path} | wrong)
-
-
-def paths(root: Path, **options: Any) -> list[str]:
-    return [document.path for document in source(root, **options).list()]
-
-
-def write(root: Path, *names: str) -> None:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
 
 
 def test_a_file_without_permission_is_rejected(

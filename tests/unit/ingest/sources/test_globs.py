@@ -1,7 +1,5 @@
 """Patterns have the same meaning as in Git, and no pattern can stall a listing."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import time
@@ -82,9 +80,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(paths={"a/a.md", "b/a.md"}, ignores={"": "*.md\n!a/"})
 @example(paths={"a/b/a.md", "a/ab.md"}, ignores={"": "*.md", "a": "!a.md", "a/b": "a.md"})
 @example(paths={"a/b/a.md", "ab"}, ignores={"": "a**/b\n!ab"})
-def test_a_listing_keeps_what_git_keeps(
-    trees: Path, paths: set[str], ignores: dict[str, str]
-) -> None:
+def test_listings_keep_what_git_does(trees: Path, paths: set[str], ignores: dict[str, str]) -> None:
     for left in trees.iterdir():
         if left.is_dir() and left.name != ".git":
             shutil.rmtree(left)

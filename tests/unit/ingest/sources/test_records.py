@@ -1,7 +1,3 @@
-"""Pushed records, and the blocks of pages."""
-
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -66,12 +62,9 @@ def source_of(**texts: str) -> tuple[RecordsSource, MemoryRecords]:
 
 
 def known(document: ListedDocument, listed_at_ns: int = NOW) -> KnownDocument:
+    content = document.content_sha256
     return KnownDocument(
-        document.document_id,
-        document.facts,
-        document.content_sha256,
-        listed_at_ns,
-        document.modified_at,
+        document.document_id, document.facts, content, listed_at_ns, document.modified_at
     )
 
 

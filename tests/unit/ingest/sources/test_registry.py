@@ -1,7 +1,3 @@
-"""Kinds of sources: looked up by name, and opened with the installation's services."""
-
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

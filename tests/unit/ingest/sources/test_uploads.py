@@ -1,7 +1,3 @@
-"""Uploaded files, and their names."""
-
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -61,10 +57,8 @@ def test_a_listing_reads_no_file_and_no_other_has_the_uri() -> None:
     assert [document.uri for document in listed] == ["uploads/a1", "uploads/b2"]
     uris = [document.source_metadata.uri for document in listed]
     assert uris == ["uploads/a1/Guide%201.md", "uploads/b2/Guide%201.md"]
-    assert [hash_ for _, hash_ in hash_documents(source, listed)] == [
-        sha256_hex(b"one"),
-        sha256_hex(b"two"),
-    ]
+    hashes = [hash_ for _, hash_ in hash_documents(source, listed)]
+    assert hashes == [sha256_hex(b"one"), sha256_hex(b"two")]
     assert store.read == 0
     assert [source.read(document.path, max_bytes=8) for document in listed] == [b"one", b"two"]
 

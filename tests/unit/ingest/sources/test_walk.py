@@ -1,14 +1,9 @@
-"""Listing folders that are unusual, hostile or large, or change during the listing."""
-
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,20 +12,7 @@ from rag_assets.ingest.sources import disk
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES
 from rag_assets.ingest.sources.model import ListedDocument, parse_path
-
-
-def source(root: Path, **options: Any) -> FilesSource:
-    return FilesSource(FilesConfig(name="docs", root=root, **{"include": ("**",)} | options))
-
-
-def paths(root: Path, **options: Any) -> list[str]:
-    return [document.path for document in source(root, **options).list()]
-
-
-def write(root: Path, *names: str) -> None:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(name)
+from tests.unit.ingest.sources.conftest import paths, source, write
 
 
 def open_descriptors() -> int:
@@ -84,16 +66,10 @@ def test_a_listing_has_identity_and_facts(tmp_path: Path) -> None:
     (document,) = source(tmp_path).list()
     facts = (tmp_path / "b/Guide.MD").stat()
     assert document == ListedDocument(
-        source="docs",
-        path="b/Guide.MD",
-        document_id=document.document_id,
-        uri="docs/b/Guide.MD",
-        media_type="text/markdown",
-        size=10,
-        mtime_ns=facts.st_mtime_ns,
-        ctime_ns=facts.st_ctime_ns,
+        source="docs", path="b/Guide.MD", document_id=document.document_id, uri="docs/b/Guide.MD",
+        media_type="text/markdown", size=10, mtime_ns=facts.st_mtime_ns, ctime_ns=facts.st_ctime_ns,
         inode=facts.st_ino,
-    )
+    )  # fmt: skip
 
 
 def test_identity_survives_a_move_of_the_root(tmp_path: Path) -> None:
@@ -154,10 +130,8 @@ def test_include_and_exclude(tmp_path: Path) -> None:
     assert paths(tmp_path, include=("docs/",)) == ["docs/tmp.bak", "docs/x/d.json"]
     assert paths(tmp_path, include=("docs/", "!*.bak")) == ["docs/x/d.json"]
     assert paths(tmp_path, include=("*.md",), exclude=("drafts", ".hidden/")) == ["a.md"]
-    assert paths(tmp_path, include=("*.md",), exclude=("/*/*.md", "!keep.md")) == [
-        "a.md",
-        "drafts/keep.md",
-    ]
+    kept = paths(tmp_path, include=("*.md",), exclude=("/*/*.md", "!keep.md"))
+    assert kept == ["a.md", "drafts/keep.md"]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """While a worker processes a document, its Python uses no network and starts no process."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -116,7 +114,6 @@ with confinement:
 act()
 print(json.dumps(seen))
 """
-    out = subprocess.check_output(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": str(ROOT)}
+    out = subprocess.check_output(command, env=environment)
     assert json.loads(out) == [0, "DocumentRejected", 0]

@@ -1,7 +1,3 @@
-"""Deadlines of a worker process: they expire, are extended, and need no thread each."""
-
-from __future__ import annotations
-
 import threading
 import time
 
@@ -32,9 +28,7 @@ def test_a_deadline_that_passes_gives_up(watchdog: Watchdog, given_up: threading
         assert deadline.has_passed
 
 
-def test_a_shorter_deadline_after_a_long_one_is_kept(
-    watchdog: Watchdog, given_up: threading.Event
-) -> None:
+def test_a_deadline_after_a_longer_is_kept(watchdog: Watchdog, given_up: threading.Event) -> None:
     with watchdog.create_deadline(_NEVER):
         pass
     with watchdog.create_deadline(_SOON) as deadline:
@@ -42,9 +36,7 @@ def test_a_shorter_deadline_after_a_long_one_is_kept(
         assert deadline.has_passed
 
 
-def test_a_block_that_ends_in_time_is_never_given_up(
-    watchdog: Watchdog, given_up: threading.Event
-) -> None:
+def test_a_block_that_ends_in_time_is_kept(watchdog: Watchdog, given_up: threading.Event) -> None:
     with watchdog.create_deadline(1.0) as in_time:
         watchdog.release()
     with watchdog.create_deadline(_NEVER) as long:
@@ -54,9 +46,7 @@ def test_a_block_that_ends_in_time_is_never_given_up(
     assert not long.has_passed
 
 
-def test_an_extended_deadline_counts_from_then(
-    watchdog: Watchdog, given_up: threading.Event
-) -> None:
+def test_an_extended_deadline_is_kept(watchdog: Watchdog, given_up: threading.Event) -> None:
     with watchdog.create_deadline(1.0) as deadline:
         deadline.extend(_NEVER)
         time.sleep(1.2)

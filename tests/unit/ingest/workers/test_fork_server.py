@@ -1,7 +1,5 @@
 """Parsers as forks: the same limits and confinement, without imports."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

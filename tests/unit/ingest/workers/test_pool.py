@@ -1,7 +1,5 @@
 """Workers with real limits: a document that hangs, uses too much memory or crashes fails alone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -30,6 +28,7 @@ from rag_assets.ingest.workers.process import WorkerProcess, scrub_environment
 from tests.unit.ingest.parsing import pdfs
 
 ROOT = Path(__file__).resolve().parents[4]
+TOO_MUCH_MEMORY = "the document needs more memory than one document may use"
 
 
 def task(key: str, data: bytes, media_type: str | None = None) -> ParseTask:
@@ -97,7 +96,7 @@ def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> N
     with WorkerPool(1, limits, cache_dir) as pool:
         results = by_key(pool.map([ok(1), task("hungry", hungry), ok(2)]))
     assert isinstance(results["hungry"], DocumentTooCostly)
-    assert results["hungry"].message == "the document needs more memory than one document may use"
+    assert results["hungry"].message == TOO_MUCH_MEMORY
     assert "parser.memory_mb" in (results["hungry"].hint or "")
     assert titles(results) == ["Title 1", "Title 2"]
 
@@ -115,16 +114,8 @@ def test_a_usual_pdf_needs_little_memory_of_its_own(cache_dir: Path) -> None:
     ("number", "kind", "reason"),
     [
         (signal.SIGSEGV, DocumentRejected, "the parser of the document crashed (exit code -11)"),
-        (
-            signal.SIGKILL,
-            DocumentTooCostly,
-            "the document needs more memory than one document may use",
-        ),
-        (
-            signal.SIGABRT,
-            DocumentTooCostly,
-            "the document needs more memory than one document may use",
-        ),
+        (signal.SIGKILL, DocumentTooCostly, TOO_MUCH_MEMORY),
+        (signal.SIGABRT, DocumentTooCostly, TOO_MUCH_MEMORY),
         (signal.SIGXCPU, DocumentTimeout, "parsing the document took longer than 60 s"),
     ],
 )
@@ -213,9 +204,7 @@ def test_an_unexpected_error_of_reading_or_listing_is_raised(cache_dir: Path) ->
         assert titles(by_key(pool.map([ok(2)]))) == ["Title 2"]
 
 
-def test_workers_that_do_not_start_are_no_document_s_fault(
-    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_do_not_start_fail(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with (
         WorkerPool(1, ParseLimits(), cache_dir) as pool,
@@ -229,17 +218,11 @@ def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> N
     long_page = pdfs.laid_out([[("body", "A sentence of some length.")] * 40])
     three = pdfs.laid_out([[("body", f"Page {n}")] for n in range(3)])
     with WorkerPool(1, ParseLimits(characters=500, pages=2, blocks=3), cache_dir) as pool:
-        results = by_key(
-            pool.map(
-                [
-                    task("text", b"x" * 501),
-                    task("fits", b"# " + b"x" * 498),
-                    task("pdf", long_page),
-                    task("pages", three),
-                    task("rows", b"1,2\n" * 4, "text/csv"),
-                ]
-            )
-        )
+        tasks = [
+            task("text", b"x" * 501), task("fits", b"# " + b"x" * 498), task("pdf", long_page),
+            task("pages", three), task("rows", b"1,2\n" * 4, "text/csv"),
+        ]  # fmt: skip
+        results = by_key(pool.map(tasks))
     assert isinstance(results["fits"], ParsedText)
     assert {key: str(value) for key, value in results.items() if key != "fits"} == {
         "text": "the document's text is longer than the limit of 500 characters",
@@ -250,9 +233,7 @@ def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_worker_s_environment_holds_no_keys(
-    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_has_no_key_of_ours(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "planted")
     monkeypatch.setenv("RAG_ASSETS_DATABASE_URL", "planted")
     worker = WorkerProcess(ParseLimits(), cache_dir)
@@ -292,9 +273,7 @@ worker.parse(pdfs.endless(400_000), None, ParseOptions())
 
 
 @pytest.mark.slow
-def test_a_worker_ends_when_its_parent_is_killed_in_the_midst_of_a_document(
-    cache_dir: Path,
-) -> None:
+def test_a_worker_ends_when_its_parent_is_killed_in_the_midst_of_its_work(cache_dir: Path) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, str(cache_dir)],
         stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},

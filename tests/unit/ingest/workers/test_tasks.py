@@ -1,7 +1,5 @@
 """Worker processes chunk a text like this process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -34,9 +32,8 @@ def texts(parse: Parse) -> list[ParsedText]:
 
 def task(texts: list[ParsedText], kind: ChunkerKind) -> ChunkTask:
     parameters = ChunkParameters(kind, kind.smallest * 4, kind.smallest if kind.overlaps else 0)
-    return ChunkTask(
-        [UnchunkedText(text, compute_parsed_digest(text), parameters) for text in texts]
-    )
+    todo = [UnchunkedText(text, compute_parsed_digest(text), parameters) for text in texts]
+    return ChunkTask(todo)
 
 
 def chunked_here(todo: ChunkTask) -> list[ChunkSet]:
@@ -44,9 +41,7 @@ def chunked_here(todo: ChunkTask) -> list[ChunkSet]:
 
 
 @pytest.mark.parametrize("name", installed_kinds().chunkers)
-def test_a_worker_makes_the_same_chunks(
-    pool: WorkerPool, texts: list[ParsedText], name: str
-) -> None:
+def test_a_worker_makes_equal_chunks(pool: WorkerPool, texts: list[ParsedText], name: str) -> None:
     todo = task(texts, installed_kinds().chunkers[name])
     [outcome] = pool.map([todo])
     assert outcome.chunk_sets == [text.chunk(is_confined=True) for text in todo.texts]
@@ -54,9 +49,7 @@ def test_a_worker_makes_the_same_chunks(
     assert not outcome.left
 
 
-def test_a_chunker_that_workers_do_not_know_works_here(
-    pool: WorkerPool, texts: list[ParsedText]
-) -> None:
+def test_a_chunker_unknown_to_workers_works_here(pool: WorkerPool, texts: list[ParsedText]) -> None:
     def whole(request: ChunkRequest) -> list[Passage]:
         return chunkers.split_by_headings(request)[:1]
 
@@ -67,9 +60,7 @@ def test_a_chunker_that_workers_do_not_know_works_here(
     assert len(outcome.chunk_sets[0].chunks) == 1
 
 
-def test_a_worker_that_ends_leaves_the_text_to_this_process(
-    cache_dir: Path, texts: list[ParsedText]
-) -> None:
+def test_the_text_of_a_killed_worker_is_cut_here(cache_dir: Path, texts: list[ParsedText]) -> None:
     with WorkerPool(1, ParseLimits(), cache_dir) as pool:
         worker = pool.take()
         worker._await_ready()

@@ -1,7 +1,5 @@
 """Which texts share a call, and which are never sent: too long, too expensive, or pointless."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any
@@ -70,9 +68,7 @@ def run(embedder: Limited, texts: Sequence[str], budget: Purse | None = None) ->
     texts=st.integers(1, 200),
     tokens=st.none() | st.integers(50, 400),
 )
-def test_batches_hold_everything_once_in_order_and_within_the_limits(
-    counts: list[int], texts: int, tokens: int | None
-):
+def test_batches_keep_the_order_and_the_limits(counts: list[int], texts: int, tokens: int | None):
     items = [EmbedItem(str(n), "text") for n in range(len(counts))]
     batches = list(pack_batches(items, counts, CallLimits(texts, 1, tokens)))
     assert [item for batch in batches for item in batch.items] == items

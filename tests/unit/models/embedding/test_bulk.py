@@ -1,7 +1,5 @@
 """Bulk embedding with an embedder that fails in every way embedders fail."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
@@ -117,6 +115,14 @@ def fail_from(call: int, error: Exception) -> Callable[[Sequence[str]], None]:
     return before
 
 
+def refuse(text: str) -> Callable[[Sequence[str]], None]:
+    def before(texts: Sequence[str]) -> None:
+        if text in texts:
+            raise InputRejected("refused")
+
+    return before
+
+
 def test_every_text_gets_its_own_vector_in_the_order_given():
     embedder, lake = Recorder(), Lake()
     outcome = run(embedder, lake, 22)
@@ -205,9 +211,7 @@ def test_embedding_goes_on_while_a_group_is_written():
 def test_a_slow_lake_slows_the_embedding_down_instead_of_filling_memory():
     lake = Lake(seconds=0.05)
     unkept: list[int] = []
-    embedder = Recorder(
-        lambda texts: unkept.append(4 * len(embedder.calls) - len(lake.vectors)), batch=4
-    )
+    embedder = Recorder(lambda texts: unkept.append(4 * len(embedder.calls) - len(lake.vectors)))
     run(embedder, lake, 120, flush_items=16)
     # One group in writing, one waiting, and the two calls under way.
     assert max(unkept) <= 16 + 16 + 2 * 4 + 4
@@ -218,7 +222,7 @@ def test_an_outage_is_reported_and_what_was_done_is_kept():
     embedder = Recorder(fail_from(4, ProviderUnavailable("gone", hint="wait")), concurrent=1)
     lake = Lake()
     outcome = run(embedder, lake, 20)
-    assert_holds(lake, {f"key-{n}" for n in range(12)})
+    assert_holds(lake, all_keys(12))
     assert (outcome.embedded, outcome.remaining, outcome.requests) == (12, 8, 4)
     assert outcome.outage is not None
     assert outcome.outage.hint == "wait"
@@ -245,7 +249,7 @@ def test_after_the_deadline_nothing_more_is_sent():
     outcome = run(embedder, lake, 50, deadline=time.monotonic() + 0.1)
     assert 1 <= outcome.embedded <= 6
     assert outcome.remaining == 50 - outcome.embedded
-    assert_holds(lake, {f"key-{n}" for n in range(outcome.embedded)})
+    assert_holds(lake, all_keys(outcome.embedded))
     assert outcome.outage is None
 
 
@@ -275,11 +279,7 @@ def test_exactly_the_bad_texts_are_rejected(bad: set[int], batch: int, concurren
 
 
 def test_one_bad_text_in_a_batch_costs_two_calls_a_halving_and_two_probes():
-    def before(texts: Sequence[str]) -> None:
-        if "text 37" in texts:
-            raise InputRejected("refused")
-
-    embedder = Recorder(before, batch=64)
+    embedder = Recorder(refuse("text 37"), batch=64)
     outcome = run(embedder, Lake(), 64)
     # The first probe follows the batch, the second one the verdict on the single text.
     assert outcome.requests == 1 + 1 + 2 * 6 + 1
@@ -310,7 +310,7 @@ def test_vectors_of_another_shape_stop_the_drive_and_the_good_ones_before_are_ke
     embedder, lake = Broken(spoil), Lake()
     with pytest.raises(BadVectors, match=message):
         run(embedder, lake, 40)
-    assert_holds(lake, {f"key-{n}" for n in range(8)})
+    assert_holds(lake, all_keys(8))
     assert len(embedder.calls) == 3
 
 
@@ -345,9 +345,7 @@ BAD_VALUES = {
 
 @pytest.mark.parametrize("reason", BAD_VALUES)
 @pytest.mark.parametrize("batch", [1, 4, 20])
-def test_a_bad_vector_among_good_ones_is_found_and_no_good_one_is_sent_again(
-    reason: str, batch: int
-):
+def test_a_bad_vector_among_good_ones_is_found_and_no_good_one_sent_again(reason: str, batch: int):
     embedder = Spoiling(lambda text: text == "text 5", BAD_VALUES[reason], batch=batch)
     lake = Lake()
     outcome = run(embedder, lake, 20)
@@ -382,7 +380,7 @@ def test_an_outage_that_begins_after_successes_is_not_searched_for_a_text_at_fau
     assert isinstance(outcome.outage, ProviderRefused)
     assert dict(outcome.rejected) == {}
     assert embedder.calls[4:] == [[PROBE_TEXT]]
-    assert_holds(lake, {f"key-{n}" for n in range(48)})
+    assert_holds(lake, all_keys(48))
 
 
 def test_a_retry_during_an_outage_sends_one_harmless_text():
@@ -422,7 +420,7 @@ def test_something_unforeseen_goes_on_after_keeping_what_was_done():
     lake = Lake()
     with pytest.raises(RuntimeError, match="surprise"):
         run(Recorder(fail_from(3, RuntimeError("surprise")), concurrent=1), lake)
-    assert_holds(lake, {f"key-{n}" for n in range(8)})
+    assert_holds(lake, all_keys(8))
 
 
 def test_a_lake_that_fails_stops_the_sending_and_is_not_written_again():
@@ -487,12 +485,9 @@ def test_an_interrupt_from_the_keyboard_keeps_what_was_done():
 
 
 def test_progress_counts_up_to_the_outcome():
-    def before(texts: Sequence[str]) -> None:
-        if "text 3" in texts:
-            raise InputRejected("refused")
-
     seen: list[int] = []
-    outcome = run(Recorder(before, seconds_per_text=0.001), Lake(), 20, progress=seen.append)
+    embedder = Recorder(refuse("text 3"), seconds_per_text=0.001)
+    outcome = run(embedder, Lake(), 20, progress=seen.append)
     assert len(seen) == outcome.requests - 2  # a probe is part of another call
     assert seen == sorted(seen)
     assert seen[-1] == outcome.embedded == 19
@@ -500,7 +495,7 @@ def test_progress_counts_up_to_the_outcome():
 
 def test_texts_that_are_put_off_wait_and_those_before_them_do_not():
     embedder, lake = Recorder(batch=2, concurrent=1), Lake()
-    urgent = {f"key-{n}" for n in range(6)}
+    urgent = all_keys(6)
     outcome = run(embedder, lake, 20, is_put_off=lambda key: key not in urgent)
     assert_holds(lake, urgent)
     assert (outcome.remaining, outcome.outage) == (14, None)

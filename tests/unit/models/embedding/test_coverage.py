@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.models.embedding.coverage import UNREAD, assess_reading, covers_words
@@ -21,12 +19,10 @@ UNREAD_QUESTIONS = (
     "كم أسبوعا يمكن للوالد الآخر البقاء في المنزل؟",
     "Сколько недель второй родитель может оставаться дома?",
     "Πόσες εβδομάδες μπορεί να μείνει στο σπίτι ο άλλος γονέας;",
-    "दूसरे माता-पिता कितने सप्ताह घर पर रह सकते हैं?",
-    "ผู้ปกครองอีกคนอยู่บ้านได้กี่สัปดาห์",
-    "另一位家长可以在家待几周？",
-    "다른 부모는 몇 주 동안 집에 있을 수 있습니까?",
+    "दूसरे माता-पिता कितने सप्ताह घर पर रह सकते हैं?", "ผู้ปกครองอีกคนอยู่บ้านได้กี่สัปดาห์",
+    "另一位家长可以在家待几周？", "다른 부모는 몇 주 동안 집에 있을 수 있습니까?",
     "כמה שבועות ההורה השני יכול להישאר בבית?",
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -35,28 +31,26 @@ def shipped() -> OnnxEmbedder:
 
 
 @pytest.mark.parametrize("text", READ)
-def test_is_read_latin_letters_true(shipped: OnnxEmbedder, text: str) -> None:
+def test_latin_letters_are_read(shipped: OnnxEmbedder, text: str) -> None:
     assert covers_words(shipped, text)
 
 
 @pytest.mark.parametrize("text", UNREAD_QUESTIONS)
-def test_is_read_script_without_words_in_the_vocabulary_false(
-    shipped: OnnxEmbedder, text: str
-) -> None:
+def test_a_script_outside_the_vocabulary_is_unread(shipped: OnnxEmbedder, text: str) -> None:
     assert not covers_words(shipped, text)
 
 
-def test_is_read_embedder_without_tokenizer_true() -> None:
+def test_an_embedder_without_a_tokenizer_reads_all() -> None:
     assert all(covers_words(DeterministicEmbedder(), text) for text in UNREAD_QUESTIONS)
 
 
-def test_unread_share_text_beyond_the_window_is_left_out(shipped: OnnxEmbedder) -> None:
+def test_the_unread_share_is_that_of_the_window(shipped: OnnxEmbedder) -> None:
     share = shipped.compute_unread_share(["Many words of plain English. " * 200])
     assert share is not None
     assert share < UNREAD / 10
 
 
-def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
+def test_the_unread_share_without_letters_is_zero(shipped: OnnxEmbedder) -> None:
     assert shipped.compute_unread_share(["12 — 34", ""]) == 0
 
 
@@ -84,7 +78,7 @@ def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
         (UNREAD_QUESTIONS[0], "ar", "unread"),
     ],
 )
-def test_reading_of_language_that_the_model_card_does_not_name_foreign(
+def test_a_language_that_the_model_card_does_not_name_is_foreign(
     shipped: OnnxEmbedder, text: str, language: str | None, reading: str
 ) -> None:
     assert shipped.languages == {"en"}

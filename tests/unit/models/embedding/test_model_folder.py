@@ -1,7 +1,3 @@
-"""Folders of models, of this version and of former ones."""
-
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -25,7 +25,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
 from rag_assets.models.embedding.remote import EmbeddingReply, RemoteEmbedder
 from rag_assets.models.transport.retries import (
     DOCUMENT_RETRIES,
@@ -100,15 +100,11 @@ def embedder(
     module: str | None = None,
 ) -> RemoteEmbedder:
     return RemoteEmbedder(
-        service.connect,
-        embedder_id="test/two@2",
-        dimensions=2,
+        service.connect, embedder_id="test/two@2", dimensions=2,
         limits=limits or CallLimits(texts=10, concurrency=1),
-        traffic=traffic or Traffic(concurrency=4),
-        document_retries=retries,
-        query_retries=query_retries,
-        module=module,
-    )
+        traffic=traffic or Traffic(concurrency=4), document_retries=retries,
+        query_retries=query_retries, module=module,
+    )  # fmt: skip
 
 
 def failing(times: int, error: Callable[[], Exception]) -> Act:
@@ -175,12 +171,6 @@ def test_a_permanent_failure_after_transient_ones_counts_all_attempts():
     assert caught.value.requests == 3
 
 
-def test_without_a_key_no_request_is_counted():
-    with pytest.raises(NoProviderKey) as caught:
-        ask(embedder(Service(failing(1, lambda: NoProviderKey("there is none")))))
-    assert caught.value.requests == 0
-
-
 def test_something_unforeseen_is_not_tried_again():
     service = Service(failing(99, lambda: RuntimeError("surprise")))
     with pytest.raises(RuntimeError, match="surprise"):
@@ -216,10 +206,13 @@ def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
     assert (caught.value.tokens, caught.value.requests) == (charged, 1)
 
 
-def test_an_unreadable_response_is_charged_by_the_tokens_of_its_texts():
-    with pytest.raises(MalformedResponse) as caught:
-        ask(embedder(Service(failing(1, lambda: MalformedResponse("malformed")))))
-    assert caught.value.tokens == 2
+@pytest.mark.parametrize(
+    ("error", "requests", "tokens"), [(NoProviderKey, 0, 0), (MalformedResponse, 1, 2)]
+)
+def test_only_sent_requests_are_charged(error: type[ProviderError], requests: int, tokens: int):
+    with pytest.raises(error) as caught:
+        ask(embedder(Service(failing(1, lambda: error("failed")))))
+    assert (caught.value.requests, caught.value.tokens) == (requests, tokens)
 
 
 def test_an_empty_text_is_refused_without_a_request():
@@ -342,11 +335,11 @@ def test_a_drive_leaves_over_what_its_deadline_does_not_let_it_send_and_calls_it
     remote = embedder(service, traffic=traffic, retries=replace(QUICK, turn=70))
     kept: list[str] = []
     started = time.monotonic()
-    outcome = asyncio.run(
-        embed_all(
-            remote, items(100), keep=lambda keys, vectors: kept.extend(keys), deadline=started + 40
-        )
-    )
+
+    def keep(keys: Sequence[str], vectors: Vectors) -> None:
+        kept.extend(keys)
+
+    outcome = asyncio.run(embed_all(remote, items(100), keep=keep, deadline=started + 40))
     assert time.monotonic() - started < 30
     assert (outcome.embedded, outcome.remaining, outcome.outage) == (30, 70, None)
     assert (outcome.requests, outcome.retries, len(service.requests)) == (3, 0, 3)
@@ -357,11 +350,8 @@ def test_a_drive_has_its_first_turn_even_beyond_its_deadline_so_that_there_is_pr
     traffic = Traffic(concurrency=2, requests_per_minute=1, window=0.3)
     remote = embedder(Service(), traffic=traffic)
     ask(remote)
-    outcome = asyncio.run(
-        embed_all(
-            remote, items(30), keep=lambda keys, vectors: None, deadline=time.monotonic() + 0.1
-        )
-    )
+    soon = time.monotonic() + 0.1
+    outcome = asyncio.run(embed_all(remote, items(30), keep=lambda *_: None, deadline=soon))
     assert (outcome.embedded, outcome.remaining, outcome.outage) == (10, 20, None)
 
 

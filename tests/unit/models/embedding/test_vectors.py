@@ -1,7 +1,3 @@
-"""Probes and their distances, and vectors distinguished by a revision."""
-
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

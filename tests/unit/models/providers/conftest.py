@@ -1,7 +1,5 @@
 """Servers on loopback for the providers' real SDKs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -57,11 +55,9 @@ def ask(httpserver: HTTPServer) -> Ask:
     ) -> EmbeddingReply:
         path = BASE_PATHS.get(provider, "/v1")
         options.setdefault("base_url", f"http://127.0.0.1:{httpserver.port}{path}")
-        endpoint = endpoint_of(
-            EmbedderConfig.model_validate({"provider": provider, **options}),
-            credentials,
-            PrivateEndpoints.parse("127.0.0.1", identity_hosts),
-        )
+        config = EmbedderConfig.model_validate({"provider": provider, **options})
+        network = PrivateEndpoints.parse("127.0.0.1", identity_hosts)
+        endpoint = endpoint_of(config, credentials, network)
 
         async def once() -> EmbeddingReply:
             try:
@@ -128,14 +124,11 @@ def ask_reranker(httpserver: HTTPServer) -> AskReranker:
     """Return a function that scores passages once, in its own event loop."""
 
     def run(provider: str, passages: Sequence[str], **options: object) -> list[float]:
-        options.setdefault(
-            "base_url", f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
-        )
-        reranker = build_reranker(
-            RerankConfig.model_validate({"provider": provider, **options}),
-            credentials=lambda: SecretStr(KEY),
-            network=PrivateEndpoints.parse("127.0.0.1"),
-        )
+        url = f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
+        options.setdefault("base_url", url)
+        config = RerankConfig.model_validate({"provider": provider, **options})
+        network = PrivateEndpoints.parse("127.0.0.1")
+        reranker = build_reranker(config, credentials=lambda: SecretStr(KEY), network=network)
 
         async def once() -> list[float]:
             try:

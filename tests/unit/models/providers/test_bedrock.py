@@ -1,7 +1,5 @@
 """Amazon Bedrock's API through botocore: requests, signatures, responses."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -67,30 +65,31 @@ def is_signed(request: Request, token: str | None = None) -> bool:
     return bool(signer.signature(to_sign, copy) == found["signature"])
 
 
-def serve(httpserver: HTTPServer, answer: Any, status: int = 200, **headers: str) -> None:
-    httpserver.expect_request(re.compile("/model/.*/invoke"), method="POST").respond_with_data(
-        answer if isinstance(answer, str) else json.dumps(answer),
-        status,
-        {name.replace("_", "-"): value for name, value in headers.items()},
-        content_type="application/json",
-    )
+SIGNED: dict[str, Any] = {"connection": REGION, "credentials": key(ACCESS, SECRET)}
+OPERATORS_ENVIRONMENT = {
+    **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "of-the-operator"),
+    **dict.fromkeys(("AWS_BEARER_TOKEN_BEDROCK", "AWS_PROFILE"), "of-the-operator"),
+    "AWS_SDK_UA_APP_ID": "of-the-operator",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+    "AWS_RETRY_MODE": "adaptive",
+    "AWS_DEFAULTS_MODE": "mobile",
+    "AWS_USE_FIPS_ENDPOINT": "true",
+    "AWS_MAX_ATTEMPTS": "5",
+    "AWS_REQUEST_MIN_COMPRESSION_SIZE_BYTES": "no number",
+}
+
+
+def serve(httpserver: HTTPServer, answer: Any, **headers: str) -> None:
+    path = re.compile("/model/.*/invoke")
+    httpserver.expect_request(path, method="POST").respond_with_json(answer, headers=headers)
 
 
 @pytest.mark.parametrize("token", [None, SESSION])
 def test_a_request_is_signed_with_the_tenants_key(
     httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch, token: str | None
 ) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-operator")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-operator")
-    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "of-the-operator")
-    monkeypatch.setenv("AWS_PROFILE", "of-the-operator")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    monkeypatch.setenv("AWS_SDK_UA_APP_ID", "of-the-operator")
-    monkeypatch.setenv("AWS_RETRY_MODE", "adaptive")
-    monkeypatch.setenv("AWS_DEFAULTS_MODE", "mobile")
-    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "5")
-    monkeypatch.setenv("AWS_REQUEST_MIN_COMPRESSION_SIZE_BYTES", "no number")
+    for name, value in OPERATORS_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     serve(httpserver, {"embedding": [0.5] * 512, "inputTextTokenCount": 3})
     parts = [ACCESS, SECRET] if token is None else [ACCESS, SECRET, token]
     reply = ask("bedrock", ["über"], dimensions=512, connection=REGION, credentials=key(*parts))
@@ -121,21 +120,14 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_an_api_key_is_sent_as_it_is_over_https(
-    ask: Ask, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_https_takes_api_keys(ask: Ask, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "of-the-operator")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with HTTPServer(host="127.0.0.1", ssl_context=context) as server:
         serve(server, {"embedding": [0.5] * 1024, "inputTextTokenCount": 3})
-        ask(
-            "bedrock",
-            ["one"],
-            base_url=f"https://127.0.0.1:{server.port}",
-            connection=REGION,
-            credentials=key("bedrock-api-key-abc"),
-        )
+        url, credentials = f"https://127.0.0.1:{server.port}", key("bedrock-api-key-abc")
+        ask("bedrock", ["one"], base_url=url, connection=REGION, credentials=credentials)
         assert server.log[0][0].headers["Authorization"] == "Bearer bedrock-api-key-abc"
 
 
@@ -152,35 +144,20 @@ def test_coheres_models_get_the_use_of_their_texts(
     httpserver: HTTPServer, ask: Ask, purpose: str, input_type: str
 ) -> None:
     rows = [[0.5] * 1024, [0.25] * 1024]
-    serve(
-        httpserver,
-        {"embeddings": {"float": rows}, "id": "x", "response_type": "embeddings_by_type"},
-        X_Amzn_Bedrock_Input_Token_Count="12",
-    )
-    reply = ask(
-        "bedrock", model=COHERE, purpose=purpose, connection=REGION, credentials=key(ACCESS, SECRET)
-    )
+    body = {"embeddings": {"float": rows}, "id": "x", "response_type": "embeddings_by_type"}
+    serve(httpserver, body, **{"X-Amzn-Bedrock-Input-Token-Count": "12"})
+    reply = ask("bedrock", model=COHERE, purpose=purpose, **SIGNED)
     assert np.asarray(reply.vectors).tolist() == rows
     assert reply.tokens == 12
-    assert httpserver.log[0][0].get_json() == {
-        "texts": ["one", "two"],
-        "input_type": input_type,
-        "embedding_types": ["float"],
-    }
+    sent = {"texts": ["one", "two"], "input_type": input_type, "embedding_types": ["float"]}
+    assert httpserver.log[0][0].get_json() == sent
 
 
-def test_cohere_3_gets_no_text_of_more_than_2048_characters(
-    httpserver: HTTPServer, ask: Ask
-) -> None:
+def test_cohere_3_gets_no_text_over_2048_characters(httpserver: HTTPServer, ask: Ask) -> None:
     serve(httpserver, {"embeddings": {"float": [[0.5] * 1024]}})
-    options: dict[str, Any] = {
-        "connection": REGION,
-        "credentials": key(ACCESS, SECRET),
-        "model": COHERE,
-    }
-    ask("bedrock", ["é" * 2_048], **options)
+    ask("bedrock", ["é" * 2_048], model=COHERE, **SIGNED)
     with pytest.raises(InputRejected, match="2,048 characters") as caught:
-        ask("bedrock", ["é" * 2_049], **options)
+        ask("bedrock", ["é" * 2_049], model=COHERE, **SIGNED)
     assert caught.value.requests == 0
     assert len(httpserver.log) == 1
     model = build_remote_model(EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION))
@@ -189,13 +166,7 @@ def test_cohere_3_gets_no_text_of_more_than_2048_characters(
 
 def test_cohere_4_cuts_no_text(httpserver: HTTPServer, ask: Ask) -> None:
     serve(httpserver, {"embeddings": {"float": [[0.5] * 1536]}})
-    ask(
-        "bedrock",
-        ["a" * 2_049],
-        model="cohere.embed-v4:0",
-        connection=REGION,
-        credentials=key(ACCESS, SECRET),
-    )
+    ask("bedrock", ["a" * 2_049], model="cohere.embed-v4:0", **SIGNED)
     assert httpserver.log[0][0].get_json()["truncate"] == "NONE"
 
 
@@ -209,15 +180,11 @@ def test_a_call_has_no_more_texts_than_a_model_takes(httpserver: HTTPServer, ask
         return Response(json.dumps({"embeddings": {"float": [[0.5] * 1024] * count}}))
 
     httpserver.expect_request(f"/model/{COHERE}/invoke").respond_with_handler(limited)
-    most = build_remote_model(
-        EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION)
-    ).limits
-    options: dict[str, Any] = {"connection": REGION, "credentials": key(ACCESS, SECRET)}
-    assert (
-        len(np.asarray(ask("bedrock", ["a"] * most.texts, model=COHERE, **options).vectors)) == 96
-    )
+    config = EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION)
+    most = build_remote_model(config).limits.texts
+    assert len(ask("bedrock", ["a"] * most, model=COHERE, **SIGNED).vectors) == 96
     with pytest.raises(InputRejected):
-        ask("bedrock", ["a"] * (most.texts + 1), model=COHERE, **options)
+        ask("bedrock", ["a"] * (most + 1), model=COHERE, **SIGNED)
     titan = build_remote_model(EmbedderConfig(provider="bedrock", connection=REGION)).limits
     assert titan.texts == 1
 
@@ -300,9 +267,7 @@ def test_requests_that_are_given_up_leave_their_threads(monkeypatch: pytest.Monk
     assert texts.count("slow") <= 2
 
 
-def test_a_chat_model_answers_by_the_converse_api(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_chat_model_answers_by_converse(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     httpserver.expect_request(
         "/model/amazon.nova-lite-v1:0/converse", method="POST"
     ).respond_with_json(
@@ -313,9 +278,8 @@ def test_a_chat_model_answers_by_the_converse_api(
             "metrics": {"latencyMs": 5},
         }
     )
-    answer = ask_chat(
-        "bedrock", model="amazon.nova-lite-v1:0", key=f"{ACCESS}:{SECRET}", connection=REGION
-    )
+    model, secret = "amazon.nova-lite-v1:0", f"{ACCESS}:{SECRET}"
+    answer = ask_chat("bedrock", model=model, key=secret, connection=REGION)
     assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Yes.", 9, 2)
     assert answer.cut
     request = httpserver.log[0][0]

@@ -61,9 +61,7 @@ def test_thoughts_are_paid_for_and_not_shown(httpserver: HTTPServer, ask_chat: A
 
 
 @pytest.mark.slow
-def test_thoughts_of_a_server_of_ones_own_are_not_shown(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_thoughts_of_an_own_server_are_hidden(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     said = openai("<think>\nPerhaps [1].\n</think>\nIt is so [2].")
     httpserver.expect_request(OPENAI_PATH).respond_with_json(said)
     completion = ask_chat("openai-compatible")
@@ -87,18 +85,14 @@ def test_an_answer_at_the_token_limit_is_marked_as_cut(
     assert (completion.text, completion.cut) == ("It is", True)
 
 
-def test_a_question_that_its_provider_minds_is_rejected(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_blocked_question_is_rejected(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     said = {"promptFeedback": {"blockReason": "SAFETY"}}
     httpserver.expect_request(GEMINI_PATH).respond_with_json(said)
     with pytest.raises(PromptRejected):
         ask_chat("gemini")
 
 
-def test_without_a_key_a_server_of_ones_own_is_sent_none(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_an_own_server_needs_no_key(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     httpserver.expect_request(OPENAI_PATH).respond_with_json(openai("Yes."))
     assert ask_chat("openai-compatible", key=None).text == "Yes."
     assert "Authorization" not in httpserver.log[0][0].headers
@@ -109,9 +103,7 @@ def test_without_a_key_a_server_of_ones_own_is_sent_none(
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_an_address_that_is_not_public_is_not_reached(
-    httpserver: HTTPServer, ask_chat: AskChat, provider: str
-) -> None:
+def test_private_addresses_fail(httpserver: HTTPServer, ask_chat: AskChat, provider: str) -> None:
     with pytest.raises(ChatRefused, match="base_url") as caught:
         ask_chat(provider, private=False)
     assert caught.value.requests == 0
@@ -130,9 +122,7 @@ def chunks(*contents: str, end: str | None = "stop") -> str:
     return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
 
 
-def test_answer_of_a_slow_server_comes_token_by_token(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_slow_server_streams_its_answer(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     body = chunks("<think>Hm.</think>", "It is ", "so [2].", end="length")
     httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
     completion = ask_chat("openai-compatible", silent_seconds=900.0)
@@ -143,9 +133,7 @@ def test_answer_of_a_slow_server_comes_token_by_token(
 
 
 @pytest.mark.parametrize("body", [chunks("It is", end=None), "data: [DONE]\n\n", "data: {\n\n", ""])
-def test_streamed_answer_without_its_end_is_none(
-    httpserver: HTTPServer, ask_chat: AskChat, body: str
-) -> None:
+def test_a_stream_without_end_fails(httpserver: HTTPServer, ask_chat: AskChat, body: str) -> None:
     httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
     with pytest.raises(ChatFailed):
         ask_chat("openai-compatible", silent_seconds=900.0)
@@ -264,9 +252,6 @@ def test_neither_key_nor_prompt_appears_anywhere(
     assert TEXT not in "".join(told)
 
 
-both = pytest.mark.parametrize("provider", ["openai", "openai-compatible", "gemini"])
-
-
 def chat_of(llmock: LLMock, provider: str, model: str) -> RemoteChat:
     name = "gemini" if provider == "gemini" else "openai"
     server = Server(f"{provider}/{model}", llmock.base_url(name), key_optional=False)
@@ -274,33 +259,27 @@ def chat_of(llmock: LLMock, provider: str, model: str) -> RemoteChat:
 
     offered = get_provider(provider).chat
     assert offered is not None
-    connect = partial(offered.endpoint, server, key, allowed, model)
+    connect = partial(offered.endpoint, server, lambda: SecretStr("sk-test"), allowed, model)
     return RemoteChat(connect, server.id, first_pause=0.05)
 
 
-def key() -> SecretStr:
-    return SecretStr("sk-test")
-
-
-def ask_chat(llmock: LLMock, provider: str, *, seconds: float = 20.0, **options: Any) -> Completion:
+def ask_mock(llmock: LLMock, provider: str, seconds: float = 20.0) -> Completion:
     model = "gemini-2.5-flash" if provider == "gemini" else "gpt-4.1-mini"
-    chat = chat_of(llmock, provider, options.pop("model", model))
+    chat = chat_of(llmock, provider, model)
 
     async def once() -> Completion:
         try:
-            return await chat.complete(
-                "Answer.", "What is it?", max_tokens=options.pop("max_tokens", 100), seconds=seconds
-            )
+            return await chat.complete("Answer.", "What is it?", max_tokens=100, seconds=seconds)
         finally:
             await chat.close()
 
     return asyncio.run(once())
 
 
-@both
+@pytest.mark.parametrize("provider", ["openai", "openai-compatible", "gemini"])
 def test_an_answer_has_the_tokens_charged(llmock: LLMock, provider: str) -> None:
     llmock.reply("It is a valve [1].")
-    completion = ask_chat(llmock, provider)
+    completion = ask_mock(llmock, provider)
     assert completion.text == "It is a valve [1]."
     assert completion.input_tokens > 0
     assert completion.output_tokens > 0
@@ -317,7 +296,7 @@ def test_an_answer_has_the_tokens_charged(llmock: LLMock, provider: str) -> None
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
 def test_transient_failures_are_waited_for(llmock: LLMock, provider: str) -> None:
     llmock.rate_limit(times=1, retry_after=0.1).fail(503, times=1).reply("Yes.")
-    completion = ask_chat(llmock, provider)
+    completion = ask_mock(llmock, provider)
     assert (completion.text, completion.requests) == ("Yes.", 3)
     llmock.assert_resilient(strict=True)
 
@@ -337,7 +316,7 @@ def test_each_lasting_failure_has_its_error(
 ) -> None:
     llmock.fail(status, times=None)
     with pytest.raises(kind) as caught:
-        ask_chat(llmock, "openai")
+        ask_mock(llmock, "openai")
     assert type(caught.value) is kind
     assert getattr(caught.value, "fault", None) == fault
     assert caught.value.requests == len(llmock.requests) == requests
@@ -349,7 +328,7 @@ def test_no_answer_takes_longer_than_it_may(llmock: LLMock) -> None:
     llmock.delay(20.0)
     started = time.monotonic()
     with pytest.raises(ChatTimeout, match=r"within 0\.4 seconds") as caught:
-        ask_chat(llmock, "openai", seconds=0.4)
+        ask_mock(llmock, "openai", seconds=0.4)
     assert time.monotonic() - started < 15
     assert caught.value.requests == 1
 
@@ -357,6 +336,6 @@ def test_no_answer_takes_longer_than_it_may(llmock: LLMock) -> None:
 def test_a_pause_that_is_longer_than_the_answer_may_take_is_passed_on(llmock: LLMock) -> None:
     llmock.rate_limit(times=None, retry_after=30.0)
     with pytest.raises(ChatUnavailable) as caught:
-        ask_chat(llmock, "openai", seconds=5.0)
+        ask_mock(llmock, "openai", seconds=5.0)
     assert caught.value.retry_after == 30.0
     assert len(llmock.requests) == 1

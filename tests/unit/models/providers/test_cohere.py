@@ -1,7 +1,3 @@
-"""Cohere's API, through its SDK."""
-
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -54,13 +50,9 @@ def test_a_request_states_the_use_of_its_texts(
     request = httpserver.log[0][0]
     assert request.headers["Authorization"] == f"Bearer {KEY}"
     assert request.get_json() == {
-        "model": "embed-v4.0",
-        "texts": ["one", "two"],
-        "input_type": input_type,
-        "output_dimension": 256,
-        "embedding_types": ["float"],
-        "truncate": "NONE",
-    }
+        "model": "embed-v4.0", "texts": ["one", "two"], "input_type": input_type,
+        "output_dimension": 256, "embedding_types": ["float"], "truncate": "NONE",
+    }  # fmt: skip
 
 
 def test_a_model_of_version_3_is_sent_no_dimensions(httpserver: HTTPServer, ask: Ask) -> None:
@@ -77,9 +69,7 @@ def test_a_call_has_no_more_texts_than_cohere_takes(httpserver: HTTPServer, ask:
         ask("cohere", ["text"] * (limits.texts + 1))
 
 
-def test_a_reranker_scores_passages_in_their_order(
-    httpserver: HTTPServer, ask_reranker: AskReranker
-) -> None:
+def test_a_reranker_scores_in_order(httpserver: HTTPServer, ask_reranker: AskReranker) -> None:
     results = [{"index": 1, "relevance_score": 0.98}, {"index": 0, "relevance_score": 0.1}]
     httpserver.expect_request(RERANK, method="POST").respond_with_json(
         {"id": "07734bd2", "results": results, "meta": {"billed_units": {"search_units": 1}}}
@@ -87,11 +77,8 @@ def test_a_reranker_scores_passages_in_their_order(
     assert ask_reranker("cohere", ["first", "second"]) == [0.1, 0.98]
     request = httpserver.log[0][0]
     assert request.headers["Authorization"] == f"Bearer {KEY}"
-    assert request.get_json() == {
-        "model": "rerank-v3.5",
-        "query": "What is it?",
-        "documents": ["first", "second"],
-    }
+    sent = {"model": "rerank-v3.5", "query": "What is it?", "documents": ["first", "second"]}
+    assert request.get_json() == sent
 
 
 @pytest.mark.parametrize(
@@ -112,9 +99,7 @@ def test_a_reranker_that_fails_says_how(
     assert KEY not in str(caught.value)
 
 
-def test_a_chat_model_answers_without_its_thinking(
-    httpserver: HTTPServer, ask_chat: AskChat
-) -> None:
+def test_a_chat_model_hides_its_thinking(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     content = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}]
     units = {"input_tokens": 5, "output_tokens": 418}
     httpserver.expect_request(CHAT, method="POST").respond_with_json(

@@ -1,7 +1,5 @@
 """Google's own SDK with servers on loopback."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -28,36 +26,25 @@ def test_the_first_model_gets_the_task_as_a_parameter(httpserver, ask, purpose, 
     request = httpserver.log[0][0]
     assert request.headers["X-Goog-Api-Key"] == KEY
     assert KEY not in request.url
-    assert request.get_json() == {
-        "requests": [
-            {
-                "model": "models/gemini-embedding-001",
-                "content": {"parts": [{"text": text}]},
-                "taskType": task,
-                "outputDimensionality": 768,
-            }
-            for text in ("one", "two")
-        ]
-    }
+    options = {"taskType": task, "outputDimensionality": 768}
+    one, two = ({"content": {"parts": [{"text": text}]}, **options} for text in ("one", "two"))
+    name = "models/gemini-embedding-001"
+    assert request.get_json() == {"requests": [{"model": name, **one}, {"model": name, **two}]}
 
 
 @pytest.mark.parametrize(
     ("purpose", "prefix"),
     [("document", "title: none | text: "), ("query", "task: search result | query: ")],
 )
-def test_the_second_model_gets_the_task_as_a_prefix_and_returns_a_vector_each(
-    httpserver, ask, purpose, prefix
-):
+def test_the_second_model_gets_the_task_as_a_prefix(httpserver, ask, purpose, prefix):
     said = answer(2, 3072, usageMetadata={"promptTokenCount": 11})
     httpserver.expect_request(path("gemini-embedding-2")).respond_with_json(said)
     reply = ask("gemini", model="gemini-embedding-2", dimensions=3072, purpose=purpose)
     assert np.asarray(reply.vectors).shape == (2, 3072)
     assert reply.tokens == 11
     requests = httpserver.log[0][0].get_json()["requests"]
-    assert [request["content"]["parts"][0]["text"] for request in requests] == [
-        f"{prefix}one",
-        f"{prefix}two",
-    ]
+    texts = [request["content"]["parts"][0]["text"] for request in requests]
+    assert texts == [f"{prefix}one", f"{prefix}two"]
     assert all("taskType" not in request for request in requests)
 
 

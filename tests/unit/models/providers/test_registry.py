@@ -1,7 +1,5 @@
 """Every provider is one value, from which lookups, configuration and documentation derive."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -77,14 +75,9 @@ def test_a_providers_page_lists_its_embedding_models(name: str) -> None:
     offer = PROVIDERS[name].embedding
     assert isinstance(offer, RemoteEmbedding)
     listed = {
-        (
-            model,
-            dimensions(known),
-            number(known.input_tokens),
-            number(known.request_tokens),
-            number(known.price.per_million if known.price else None),
-        )
+        (model, dimensions(known), *map(number, (known.input_tokens, known.request_tokens, price)))
         for model, known in offer.models.items()
+        for price in [known.price.per_million if known.price else None]
     }
     described = set(rows(page(name), EMBEDDINGS))
     assert listed <= described if name in COMPATIBLE else listed == described
@@ -102,22 +95,16 @@ def test_a_providers_page_lists_its_chat_prices_and_rerankers(name: str) -> None
     }
     rerankers = provider.reranking.models if provider.reranking else {}
     assert set(rows(page(name), RERANKERS)) == {
-        (
-            model,
-            number(reranker.tokens),
-            number(reranker.per_thousand_searches),
-            number(reranker.per_million_tokens),
-        )
-        for model, reranker in rerankers.items()
+        (model, *map(number, (of.tokens, of.per_thousand_searches, of.per_million_tokens)))
+        for model, of in rerankers.items()
     }
 
 
 @pytest.mark.parametrize("name", REMOTE)
 def test_the_fragment_of_a_providers_page_has_all_its_settings(name: str) -> None:
     fragment = page(name).split("```yaml\n")[1].split("```")[0]
-    tenants = [
-        Tenant.model_validate(values) for values in YAML(typ="safe").load(fragment)["tenants"]
-    ]
+    listed = YAML(typ="safe").load(fragment)["tenants"]
+    tenants = [Tenant.model_validate(values) for values in listed]
     embedders = [tenant.embedder for tenant in tenants if tenant.embedder.provider == name]
     assert embedders
     for embedder in embedders:
@@ -161,9 +148,7 @@ def test_every_extra_of_a_provider_installs_its_sdk() -> None:
             assert any(need.startswith(package) for need in extras[provider.extra.name])
 
 
-def test_a_provider_without_its_sdk_names_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_sdk_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = {"voyageai", "cohere", "botocore", "azure", "azure.identity"}
     monkeypatch.setattr(
         "rag_assets.models.providers.base.find_spec",
@@ -182,10 +167,9 @@ def test_a_provider_without_its_sdk_names_the_command_that_installs_it(
     azure = {"provider": "azure", "base_url": "https://acme.openai.azure.com"}
     azure["model"] = "text-embedding-3-small"
     assert get_embedder_id(EmbedderConfig.model_validate(azure))
+    managed = {**azure, "connection": {"identity": "managed"}}
     with pytest.raises(ConfigurationError, match=r"azure\.identity"):
-        get_embedder_id(
-            EmbedderConfig.model_validate({**azure, "connection": {"identity": "managed"}})
-        )
+        get_embedder_id(EmbedderConfig.model_validate(managed))
 
 
 def test_every_batch_price_is_half() -> None:
@@ -218,10 +202,8 @@ def test_a_configuration_takes_the_providers_there_are() -> None:
 
 
 def test_keys_are_stored_for_providers_over_the_network_and_for_rerankers() -> None:
-    assert set(PURPOSES) == {
-        *("openai", "gemini", "azure", "vertex", "bedrock", "voyage", "cohere"),
-        *("ollama", "vllm", "openai-compatible", "rerank"),
-    }
+    remote = {"openai", "gemini", "azure", "vertex", "bedrock", "voyage", "cohere"}
+    assert set(PURPOSES) == remote | {"ollama", "vllm", "openai-compatible", "rerank"}
 
 
 def test_auto_chooses_between_providers_with_a_server_of_their_own() -> None:
@@ -266,9 +248,7 @@ def test_a_provider_that_is_not_known_is_named_with_those_that_are() -> None:
         (None, None),
     ],
 )
-def test_a_chat_models_name_determines_its_provider(
-    chat_model: str | None, name: str | None
-) -> None:
+def test_a_chat_models_name_names_a_provider(chat_model: str | None, name: str | None) -> None:
     provider = find_chat_provider(chat_model)
     assert (provider.name if provider else None) == name
 
@@ -297,20 +277,13 @@ print(*(name for name in set(sys.modules) - before if name.split(".")[0] == pack
 
 
 @pytest.mark.parametrize(
-    "config",
-    [
-        {"provider": "cohere"},
-        {"provider": "voyage"},
-        {"provider": "openai"},
-        {"provider": "bedrock", "connection": {"region": "eu-central-1"}},
-    ],
-    ids=lambda config: config["provider"],
+    ("provider", "connection"),
+    [("cohere", None), ("voyage", None), ("openai", None), ("bedrock", {"region": "eu-central-1"})],
 )
-def test_a_loaded_sdk_is_opened_without_further_imports(config: dict[str, object]) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", _OPEN, json.dumps(config)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_loaded_sdk_is_opened_without_further_imports(
+    provider: str, connection: dict[str, str] | None
+) -> None:
+    config = json.dumps({"provider": provider, "connection": connection})
+    command = [sys.executable, "-c", _OPEN, config]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.stdout.strip(), ran.returncode) == ("", 0), ran.stderr

@@ -1,7 +1,5 @@
 """Vertex AI's API through Google's SDK, and the tokens of a service account."""
 
-from __future__ import annotations
-
 import json
 import threading
 from base64 import b64encode
@@ -36,13 +34,10 @@ PRIVATE_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 def service_account(httpserver: HTTPServer, token_uri: str | None = None) -> str:
     pem = PRIVATE_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     account = {
-        "type": "service_account",
-        "project_id": "acme-search",
-        "private_key_id": "k1",
-        "private_key": pem,
-        "client_email": "search@acme-search.iam.gserviceaccount.com",
+        "type": "service_account", "project_id": "acme-search", "private_key_id": "k1",
+        "private_key": pem, "client_email": "search@acme-search.iam.gserviceaccount.com",
         "token_uri": token_uri or f"http://127.0.0.1:{httpserver.port}/token",
-    }
+    }  # fmt: skip
     return b64encode(json.dumps(account).encode()).decode()
 
 
@@ -68,44 +63,33 @@ def test_a_request_has_a_token_of_the_service_account_and_the_task(
     httpserver: HTTPServer, ask: Ask, credentials: Callable[[], SecretStr], purpose: str, task: str
 ) -> None:
     httpserver.expect_request(GEMINI, method="POST").respond_with_json(answer(2, 768))
-    reply = ask(
-        "vertex", dimensions=768, purpose=purpose, connection=PLACE, credentials=credentials
-    )
+    options = {"dimensions": 768, "connection": PLACE}
+    reply = ask("vertex", purpose=purpose, credentials=credentials, **options)
     assert np.asarray(reply.vectors).tolist() == [[1.0] * 768, [2.0] * 768]
     (asked, _), (sent, _) = httpserver.log
     assertion = jwt.decode(
-        asked.form["assertion"],
-        PRIVATE_KEY.public_key(),
-        algorithms=["RS256"],
+        asked.form["assertion"], PRIVATE_KEY.public_key(), algorithms=["RS256"],
         audience="https://oauth2.googleapis.com/token",
-    )
+    )  # fmt: skip
     assert assertion["iss"] == "search@acme-search.iam.gserviceaccount.com"
     assert assertion["scope"] == "https://www.googleapis.com/auth/cloud-platform"
     assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
     assert task in sent.get_data(as_text=True)
-    assert [each["embedContentConfig"]["autoTruncate"] for each in sent.get_json()["requests"]] == [
-        False,
-        False,
-    ]
+    requests = sent.get_json()["requests"]
+    assert [each["embedContentConfig"]["autoTruncate"] for each in requests] == [False] * 2
     assert "768" in sent.get_data(as_text=True)
 
 
 def test_an_older_model_is_asked_by_predict(
     httpserver: HTTPServer, ask: Ask, credentials: Callable[[], SecretStr]
 ) -> None:
-    rows = [
-        {"embeddings": {"values": [0.5] * 256, "statistics": {"token_count": 3}}} for _ in range(2)
-    ]
+    row = {"embeddings": {"values": [0.5] * 256, "statistics": {"token_count": 3}}}
+    rows = [row, row]
     httpserver.expect_request(
         f"{MODELS}/text-embedding-005:predict", method="POST"
     ).respond_with_json({"predictions": rows})
-    reply = ask(
-        "vertex",
-        model="text-embedding-005",
-        dimensions=256,
-        connection=PLACE,
-        credentials=credentials,
-    )
+    options = {"connection": PLACE, "credentials": credentials}
+    reply = ask("vertex", model="text-embedding-005", dimensions=256, **options)
     assert np.asarray(reply.vectors).tolist() == [[0.5] * 256] * 2
     assert reply.tokens == 6
     body = httpserver.log[1][0].get_json()
@@ -142,9 +126,7 @@ def test_a_refusal_is_classified_and_not_quoted(
         assert caught.value.retry_after == 5.0  # type: ignore[attr-defined]
 
 
-def test_the_token_servers_address_is_checked_like_any_other(
-    httpserver: HTTPServer, ask: Ask
-) -> None:
+def test_the_address_of_the_token_server_is_checked(httpserver: HTTPServer, ask: Ask) -> None:
     account = service_account(httpserver, f"http://localhost:{httpserver.port}/token")
     with pytest.raises(ProviderRefused, match="not encrypted"):
         ask("vertex", connection=PLACE, credentials=lambda: SecretStr(account))
@@ -152,9 +134,7 @@ def test_the_token_servers_address_is_checked_like_any_other(
 
 
 @pytest.mark.parametrize("key", ["AIzaSomething", b64encode(b'{"type": "other"}').decode()])
-def test_a_key_of_another_kind_is_refused_with_what_to_set(
-    httpserver: HTTPServer, ask: Ask, key: str
-) -> None:
+def test_a_key_of_another_kind_has_a_remedy(httpserver: HTTPServer, ask: Ask, key: str) -> None:
     with pytest.raises(ProviderRefused, match="no token") as caught:
         ask("vertex", connection=PLACE, credentials=lambda: SecretStr(key))
     assert "base64" in (caught.value.hint or "")
@@ -163,18 +143,14 @@ def test_a_key_of_another_kind_is_refused_with_what_to_set(
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
-def test_a_token_server_that_fails_stops_no_tenant(
-    httpserver: HTTPServer, ask: Ask, status: int
-) -> None:
+def test_a_failing_token_server_passes(httpserver: HTTPServer, ask: Ask, status: int) -> None:
     account = service_account(httpserver)
     httpserver.expect_request("/token").respond_with_data("<html>", status)
     with pytest.raises(ProviderUnavailable, match="issues Google's tokens"):
         ask("vertex", connection=PLACE, credentials=lambda: SecretStr(account))
 
 
-def test_a_service_account_that_google_refuses_needs_a_person(
-    httpserver: HTTPServer, ask: Ask
-) -> None:
+def test_a_refused_service_account_needs_a_person(httpserver: HTTPServer, ask: Ask) -> None:
     account = service_account(httpserver)
     refusal = {"error": "invalid_grant", "error_description": TOKEN}
     httpserver.expect_request("/token").respond_with_json(refusal, 400)
@@ -226,9 +202,8 @@ def test_a_chat_model_answers(
             "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 2},
         }
     )
-    reply = ask_chat(
-        "vertex", model="gemini-2.5-flash", connection=PLACE, key=credentials().get_secret_value()
-    )
+    key = credentials().get_secret_value()
+    reply = ask_chat("vertex", model="gemini-2.5-flash", connection=PLACE, key=key)
     assert (reply.text, reply.input_tokens, reply.output_tokens) == ("Yes.", 9, 2)
 
 
@@ -236,7 +211,6 @@ def test_prices_and_settings_follow_from_the_provider() -> None:
     config = EmbedderConfig.model_validate({"provider": "vertex", "connection": PLACE})
     assert (price := find_price(config)) is not None
     assert price.per_million == 0.15
+    elsewhere = {**PLACE, "location": "evil.example/"}
     with pytest.raises(ValidationError, match=r"connection\.location"):
-        EmbedderConfig.model_validate(
-            {"provider": "vertex", "connection": {**PLACE, "location": "evil.example/"}}
-        )
+        EmbedderConfig.model_validate({"provider": "vertex", "connection": elsewhere})

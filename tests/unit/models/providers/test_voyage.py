@@ -1,7 +1,3 @@
-"""Voyage's API, through its SDK."""
-
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any
@@ -40,9 +36,7 @@ def refused(detail: str, status: int = 400) -> Response:
 
 
 @pytest.mark.parametrize("purpose", ["document", "query"])
-def test_a_request_states_the_use_of_its_texts(
-    httpserver: HTTPServer, ask: Ask, purpose: str
-) -> None:
+def test_a_request_states_the_purpose(httpserver: HTTPServer, ask: Ask, purpose: str) -> None:
     httpserver.expect_request(EMBEDDINGS, method="POST").respond_with_handler(embedded)
     reply = ask("voyage", purpose=purpose, dimensions=512)
     assert np.asarray(reply.vectors).tolist() == [[0.5] * 512] * 2
@@ -57,9 +51,7 @@ def test_a_request_states_the_use_of_its_texts(
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_vectors_in_another_order_are_matched_by_their_index(
-    httpserver: HTTPServer, ask: Ask, is_packed: bool
-) -> None:
+def test_vectors_are_matched_by_index(httpserver: HTTPServer, ask: Ask, is_packed: bool) -> None:
     def item(index: int) -> dict[str, Any]:
         row = np.full(1024, index + 1, "<f4")
         packed = base64.b64encode(row.tobytes()).decode() if is_packed else row.tolist()
@@ -72,9 +64,7 @@ def test_vectors_in_another_order_are_matched_by_their_index(
 
 
 @pytest.mark.parametrize("indices", [(0, 0), (0, 2), (1, 2)])
-def test_vectors_of_no_text_are_refused(
-    httpserver: HTTPServer, ask: Ask, indices: tuple[int, int]
-) -> None:
+def test_stray_rows_are_refused(httpserver: HTTPServer, ask: Ask, indices: tuple[int, int]) -> None:
     data = [{"object": "embedding", "index": n, "embedding": [0.5] * 1024} for n in indices]
     httpserver.expect_request(EMBEDDINGS).respond_with_json(
         {"object": "list", "data": data, "usage": {"total_tokens": 2}}
@@ -91,17 +81,13 @@ def test_a_model_of_one_domain_is_sent_no_dimensions(httpserver: HTTPServer, ask
         ask("voyage", model="voyage-law-2", dimensions=512)
 
 
-def test_too_many_texts_are_refused_with_voyages_own_words(
-    httpserver: HTTPServer, ask: Ask
-) -> None:
+def test_too_many_texts_are_refused_in_voyages_words(httpserver: HTTPServer, ask: Ask) -> None:
     httpserver.expect_request(EMBEDDINGS).respond_with_handler(embedded)
     with pytest.raises(InputRejected):
         ask("voyage", ["text"] * 1_001)
 
 
-def test_a_reranker_scores_passages_in_their_order(
-    httpserver: HTTPServer, ask_reranker: AskReranker
-) -> None:
+def test_a_reranker_scores_in_order(httpserver: HTTPServer, ask_reranker: AskReranker) -> None:
     data = [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]
     answer: dict[str, Any] = {"object": "list", "data": data, "model": "rerank-2.5"}
     httpserver.expect_request(RERANK, method="POST").respond_with_json(
@@ -115,9 +101,7 @@ def test_a_reranker_scores_passages_in_their_order(
     assert body["documents"] == ["first", "second"]
 
 
-def test_a_reranker_that_limits_requests_is_unavailable(
-    httpserver: HTTPServer, ask_reranker: AskReranker
-) -> None:
+def test_limited_reranker_is_unavailable(httpserver: HTTPServer, ask_reranker: AskReranker) -> None:
     httpserver.expect_request(RERANK).respond_with_response(refused(f"{KEY} slow down", 429))
     with pytest.raises(RerankFailed) as caught:
         ask_reranker("voyage", ["first"], model="rerank-2.5-lite")

@@ -1,7 +1,5 @@
 """Tiny ONNX cross-encoders, loaded and used like large ones."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import time
@@ -31,13 +29,11 @@ def scores(
     return [score for score in found if score is not None]
 
 
-def test_each_passage_has_its_own_score(tmp_path: Path) -> None:
-    assert scores(cross_encoder(tmp_path), QUESTION, PASSAGES) == [0, 5, 2]
+@pytest.mark.parametrize("classes", [1, 2])
+def test_each_passage_has_its_own_score(tmp_path: Path, classes: int) -> None:
+    """The second of two classes is that of relevance."""
+    assert scores(cross_encoder(tmp_path, classes=classes), QUESTION, PASSAGES) == [0, 5, 2]
     assert scores(tmp_path, QUESTION, PASSAGES[::-1]) == [2, 5, 0]
-
-
-def test_of_two_classes_the_second_counts(tmp_path: Path) -> None:
-    assert scores(cross_encoder(tmp_path, classes=2), QUESTION, PASSAGES) == [0, 5, 2]
 
 
 def test_many_passages_in_many_threads_keep_their_places(tmp_path: Path) -> None:
@@ -48,14 +44,9 @@ def test_many_passages_in_many_threads_keep_their_places(tmp_path: Path) -> None
     assert given == [n % 6 for n in range(100)]
 
 
-def test_what_does_not_fit_is_cut_off_the_passage(tmp_path: Path) -> None:
-    folder = cross_encoder(tmp_path, window=24)
-    filler = "garden " * 30
+def test_what_does_not_fit_is_cut_off_the_passage_or_half_of_the_window(tmp_path: Path) -> None:
+    folder, filler = cross_encoder(tmp_path, window=24), "garden " * 30
     assert scores(folder, QUESTION, [f"river {filler}", f"{filler} river"]) == [1, 0]
-
-
-def test_a_question_leaves_half_of_the_window_to_the_passage(tmp_path: Path) -> None:
-    folder = cross_encoder(tmp_path, window=24)
     question = "river " + "garden " * 500 + "winter"
     assert scores(folder, question, ["a river", "in winter"]) == [1, 0]
 
@@ -100,9 +91,7 @@ def test_the_shipped_model_orders_passages_that_share_the_words_of_the_question(
 
 
 @pytest.mark.slow
-def test_a_damaged_shipped_model_is_not_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_model_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(shutil.copytree(MODELS / MS_MARCO, tmp_path / MS_MARCO))
     monkeypatch.setattr(cross_encoder_module, "MODELS", tmp_path)
     with (folder / "model_quantized.onnx").open("r+b") as stream:

@@ -1,7 +1,3 @@
-"""Rerankers over the network: requests, failures, pauses."""
-
-from __future__ import annotations
-
 import asyncio
 import json
 import math
@@ -55,11 +51,8 @@ def ask(
     allowed: PrivateEndpoints = LOOPBACK,
     **config: Any,
 ) -> list[float]:
-    endpoint = build_reranker(
-        RerankConfig(url=server.url_for("/v2/rerank"), **config),
-        credentials=credentials,
-        network=allowed,
-    )
+    settings = RerankConfig(url=server.url_for("/v2/rerank"), **config)
+    endpoint = build_reranker(settings, credentials=credentials, network=allowed)
 
     async def run() -> list[float]:
         try:
@@ -102,15 +95,9 @@ def test_a_request_holds_what_every_server_takes_and_no_more(httpserver: HTTPSer
 
 @pytest.mark.parametrize(
     ("status", "fault"),
-    [
-        (401, "refused"),
-        (404, "refused"),
-        (422, "refused"),
-        (302, "refused"),
-        (429, "unavailable"),
-        (500, "unavailable"),
-    ],
-)
+    [(401, "refused"), (404, "refused"), (422, "refused"), (302, "refused"),
+     (429, "unavailable"), (500, "unavailable")],
+)  # fmt: skip
 def test_a_refusal_is_named_and_not_quoted(httpserver: HTTPServer, status: int, fault: str) -> None:
     elsewhere = {"Location": httpserver.url_for("/elsewhere")}
     httpserver.expect_request("/v2/rerank").respond_with_data(SAID, status, elsewhere)
@@ -245,9 +232,8 @@ def test_it_rests_after_failures_in_a_row_and_one_tries_it_again() -> None:
     scripted, clock = Scripted(), Clock()
     reranker = CircuitBreakerReranker(scripted, clock)
     scripted.failure = LATE
-    assert [fault_of(reranker) for _ in range(FAILURES + 2)] == ["late"] * FAILURES + [
-        "resting"
-    ] * 2
+    faults = [fault_of(reranker) for _ in range(FAILURES + 2)]
+    assert faults == ["late"] * FAILURES + ["resting"] * 2
     assert scripted.asked == FAILURES
     clock.now += OPEN_SECONDS
     assert [fault_of(reranker) for _ in range(3)] == ["late", "resting", "resting"]

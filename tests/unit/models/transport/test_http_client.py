@@ -1,7 +1,5 @@
 """The client connects only to permitted servers, sends no foreign header, and limits responses."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import threading
@@ -63,9 +61,8 @@ def answers(*answers: list[str]):
 def get(url: str, *, path: str = "/", times: int = 1, allowed=LOOPBACK, **options):
     async def run() -> list[httpx2.Response]:
         async with build_tenant_client(url, allowed, **options) as client:
-            return [
-                await client.get(url + path, headers={"connection": "close"}) for _ in range(times)
-            ]
+            headers = {"connection": "close"}
+            return [await client.get(url + path, headers=headers) for _ in range(times)]
 
     return asyncio.run(run())
 
@@ -139,9 +136,8 @@ def test_a_name_without_addresses_may_get_some_later():
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(httpserver, inside, status):
     target = f"http://127.0.0.2:{inside.port}/"
-    httpserver.expect_request("/").respond_with_data(
-        "see there", status=status, headers={"Location": target}
-    )
+    headers = {"Location": target}
+    httpserver.expect_request("/").respond_with_data("there", status=status, headers=headers)
     response = get(f"http://127.0.0.1:{httpserver.port}")[0]
     assert response.status_code == status
     assert "location" not in response.headers
@@ -158,9 +154,7 @@ def test_a_request_to_another_server_is_held_back(httpserver, inside):
     assert inside.log == []
 
 
-def test_proxies_and_passwords_of_the_environment_are_not_for_tenants(
-    httpserver, inside, monkeypatch, tmp_path
-):
+def test_proxies_of_the_environment_are_not_for_tenants(httpserver, inside, monkeypatch, tmp_path):
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.2:{inside.port}")
     netrc = tmp_path / "netrc"
@@ -196,9 +190,8 @@ def test_a_body_is_read_no_further_than_its_bound(httpserver):
 
 
 def test_a_compressed_body_is_not_unpacked(httpserver):
-    httpserver.expect_request("/").respond_with_data(
-        b"\x1f\x8b", headers={"Content-Encoding": "gzip"}
-    )
+    headers = {"Content-Encoding": "gzip"}
+    httpserver.expect_request("/").respond_with_data(b"\x1f\x8b", headers=headers)
     with pytest.raises(MalformedResponse, match="compressed"):
         get(f"http://127.0.0.1:{httpserver.port}")
     assert httpserver.log[0][0].headers["Accept-Encoding"] == "identity"
@@ -263,11 +256,8 @@ def _trust(certificate, monkeypatch) -> None:
     """Trust a certificate as if a public authority had signed it."""
     import httpcore2
 
-    monkeypatch.setattr(
-        httpcore2,
-        "default_ssl_context",
-        lambda **_: ssl.create_default_context(cafile=str(certificate)),
-    )
+    context = ssl.create_default_context(cafile=str(certificate))
+    monkeypatch.setattr(httpcore2, "default_ssl_context", lambda **_: context)
 
 
 def test_clients_in_two_loops_do_not_disturb_each_other(httpserver):
@@ -284,15 +274,9 @@ def test_clients_in_two_loops_do_not_disturb_each_other(httpserver):
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "1.1.1.1",
-        "93.184.216.34",
-        "2606:4700::1111",
-        "::ffff:1.1.1.1",
-        "64:ff9b::101:101",
-        "2002:101:101::1",
-    ],
-)
+    ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101",
+     "2002:101:101::1"],
+)  # fmt: skip
 def test_public_addresses(address):
     assert is_public(ip_address(address))
 

@@ -1,7 +1,5 @@
 """Turns: how many at once, in how many event loops and threads, and how long one waits."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Credentials assembled at run time, so that no file of this repository contains one."""
 
-from __future__ import annotations
-
 import base64
 
 _BODY = "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7bC9dE1fG3"
@@ -22,14 +20,8 @@ JWT = ".".join(
 SLACK = "xo" + "xb-" + "123456789012-" + _BODY[:24]
 PASSWORD = "hunter" + "2!x"
 
-TOKENS = {
-    "openai": OPENAI,
-    "openai-project": OPENAI_PROJECT,
-    "github": GITHUB,
-    "aws-id": AWS_ID,
-    "jwt": JWT,
-    "slack": SLACK,
-}
+TOKENS = {"openai": OPENAI, "openai-project": OPENAI_PROJECT, "github": GITHUB}
+TOKENS |= {"aws-id": AWS_ID, "jwt": JWT, "slack": SLACK}
 
 
 def pem(*, lines: int = 12, kind: str = "RSA ") -> str:

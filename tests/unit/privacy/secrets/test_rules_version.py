@@ -4,8 +4,6 @@ A new version makes all documents be parsed again, and nothing else does. If fin
 it, credentials stay in the texts of all documents that were parsed before.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import subprocess
@@ -92,9 +90,7 @@ def test_the_version_is_known_without_loading_a_scanner() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_constant_counts_by_its_value_and_not_by_its_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_constant_counts_by_its_value_not_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(_tables())
     monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._MIN_PASSWORD_LENGTH, raising=False)
     monkeypatch.delattr(logins, "_MIN_PASSWORD_LENGTH")

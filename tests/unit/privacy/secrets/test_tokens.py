@@ -1,7 +1,5 @@
 """Each row of the token table finds a token made from its pattern, and no placeholder."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each file consists of one repeated line; its hash is printed when it is stored.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The migrations of the catalog form one history, which ends at HEAD."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from alembic.script import ScriptDirectory

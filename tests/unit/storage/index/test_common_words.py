@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.storage.index.common_words import (

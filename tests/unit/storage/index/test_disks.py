@@ -1,7 +1,5 @@
 """Elasticsearch's flood stage, in every form in which a cluster may set it."""
 
-from __future__ import annotations
-
 import pytest
 
 from rag_assets.storage.index.elasticsearch.server import compute_flood_stage_bytes
@@ -21,7 +19,5 @@ WATERMARK = "cluster.routing.allocation.disk.watermark.flood_stage"
         (100 * GB, {WATERMARK: "500mb"}, 500 << 20),
     ],
 )
-def test_flood_stage_in_each_form_is_a_number_of_bytes(
-    size: int, settings: dict[str, str], required: int
-) -> None:
+def test_each_flood_stage_is_in_bytes(size: int, settings: dict[str, str], required: int) -> None:
     assert compute_flood_stage_bytes(size, settings) == pytest.approx(required, abs=1_000)

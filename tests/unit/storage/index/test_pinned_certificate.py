@@ -1,7 +1,5 @@
 """Both Elasticsearch clients accept exactly the servers that a fingerprint names."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Fixtures: rows of a lake, and a lake in a folder with an unusual name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,8 +50,7 @@ def chunk_set() -> Callable[..., ChunkSetRow]:
             for n, text in enumerate(texts)
         )
         dropped = (DroppedRow(len(texts), 5, 9, ("aws-key", "pem")),)
-        return ChunkSetRow(
-            compute_key("chunk_set", *texts), sha256_hex("".join(texts)), chunks, dropped
-        )
+        key, digest = compute_key("chunk_set", *texts), sha256_hex("".join(texts))
+        return ChunkSetRow(key, digest, chunks, dropped)
 
     return make

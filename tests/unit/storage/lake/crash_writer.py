@@ -5,8 +5,6 @@ takes milliseconds. A line on stdin starts a child, which prints its pid and the
 acknowledged batch.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -131,9 +129,7 @@ def test_dead_rows_leave_no_bytes_in_any_file(
     assert embedding_tables(acme) == {f"embeddings/{build_embedder_slug(E)}"}
 
 
-def test_incomplete_files_of_a_killed_writer_are_deleted(
-    acme: TenantLake, folder: Path, parsed_row: ParsedMaker
-) -> None:
+def test_incomplete_files_vanish(acme: TenantLake, folder: Path, parsed_row: ParsedMaker) -> None:
     acme.append_parsed([parsed_row("a")])
     (table,) = folder.glob("acme/1/parsed_text/*")
     left = [
@@ -195,9 +191,7 @@ def test_many_small_files_make_compaction_due(lake: Lake, acme: TenantLake) -> N
 
 
 @pytest.mark.slow
-def test_large_tables_are_rewritten_in_ranges(
-    acme: TenantLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_tables_become_ranges(acme: TenantLake, monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(EMBEDDINGS_TABLE, file_bytes=4_000)
     monkeypatch.setattr("rag_assets.storage.lake.rows.EMBEDDINGS_TABLE", small)
     texts, _ = fill(acme, 40)
@@ -207,9 +201,7 @@ def test_large_tables_are_rewritten_in_ranges(
     assert acme.read_vector_hashes(E) == set(texts)
 
 
-def test_large_files_lose_their_duplicate_and_dead_rows(
-    acme: TenantLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_lose_needless_rows(acme: TenantLake, monkeypatch: pytest.MonkeyPatch) -> None:
     large = replace(EMBEDDINGS_TABLE, file_bytes=2)  # no file is small
     monkeypatch.setattr("rag_assets.storage.lake.rows.EMBEDDINGS_TABLE", large)
     for texts in (["a"], ["b"], ["a", "c"], ["dead"]):
@@ -225,10 +217,8 @@ def test_only_keys_have_statistics(acme: TenantLake, parsed_row: ParsedMaker) ->
     assert table is not None
     assert table.metadata().configuration["delta.dataSkippingStatsColumns"] == "key"
     statistics = pl.DataFrame(table.get_add_actions(flatten=True)).columns
-    assert {name for name in statistics if name.startswith(("min.", "max."))} == {
-        "min.key",
-        "max.key",
-    }
+    bounds = {name for name in statistics if name.startswith(("min.", "max."))}
+    assert bounds == {"min.key", "max.key"}
 
 
 def test_a_lost_lock_stops_compaction_without_losing_rows(lake: Lake, acme: TenantLake) -> None:
@@ -273,12 +263,8 @@ def test_large_files_are_not_rewritten_until_they_overlap() -> None:
 def test_overlap_depth() -> None:
     assert compute_overlap_depth([]) == 0
     assert compute_overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
-    assert (
-        compute_overlap_depth(
-            [file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]
-        )
-        == 2
-    )
+    two_deep = [file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]
+    assert compute_overlap_depth(two_deep) == 2
 
 
 def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(
@@ -297,9 +283,7 @@ def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(
 
 
 @pytest.mark.parametrize("has_tables", [True, False])
-def test_spooled_vectors_outlive_compaction_and_no_erasure(
-    acme: TenantLake, has_tables: bool
-) -> None:
+def test_spooled_vectors_outlive_only_compaction(acme: TenantLake, has_tables: bool) -> None:
     if has_tables:
         fill(acme, 1)
 

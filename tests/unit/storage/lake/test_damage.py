@@ -1,7 +1,5 @@
 """Lost and damaged files are named and skipped by checks, and their rows are recovered."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -81,9 +79,7 @@ def test_a_damaged_file_is_named_left_out_and_dropped(
 
 @pytest.mark.parametrize("value", ["hash", "vector"])
 @pytest.mark.parametrize("bits", [1, 255])
-def test_read_of_altered_bytes_names_the_file(
-    lake: Lake, folder: Path, value: str, bits: int
-) -> None:
+def test_altered_bytes_name_their_file(lake: Lake, folder: Path, value: str, bits: int) -> None:
     fill(lake.tenant("acme", 1))
     first = data_files(folder)[0]
     content = bytearray(first.read_bytes())
@@ -133,9 +129,7 @@ def test_rows_without_checksums_are_read(lake: Lake, folder: Path) -> None:
     assert stored["checksum"].null_count() == 0
 
 
-def test_a_file_that_is_damaged_within_is_found_by_reading_it_to_its_end(
-    lake: Lake, folder: Path
-) -> None:
+def test_damage_within_a_file_is_found_by_reading_it_whole(lake: Lake, folder: Path) -> None:
     acme = lake.tenant("acme", 1)
     acme.append_vectors(EMBEDDER, hashes(0, 5), vectors(0, 5))
     [file] = data_files(folder)

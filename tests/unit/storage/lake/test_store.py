@@ -1,7 +1,3 @@
-"""The store of the lake: reading, writing, and crashes."""
-
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -93,9 +89,8 @@ def test_each_embedder_has_its_own_vectors(acme: TenantLake) -> None:
     assert acme.find_missing_vectors(MINI, texts) == set()
     assert acme.find_missing_vectors(LARGE, texts) == set(texts[1:])
     assert acme.vectors(LARGE, texts).vectors.shape == (1, 8)
-    assert acme.size().keys() == {
-        f"embeddings/{build_embedder_slug(embedder)}" for embedder in (MINI, LARGE)
-    }
+    slugs = {build_embedder_slug(embedder) for embedder in (MINI, LARGE)}
+    assert acme.size().keys() == {f"embeddings/{slug}" for slug in slugs}
     assert acme.read_vector_hashes(MINI) == set(texts)
 
 
@@ -175,9 +170,7 @@ def test_overlapping_files_are_read_once(acme: TenantLake) -> None:
     assert sorted(acme.vectors(MINI, ["a", "b", "c"]).hashes) == ["a", "b", "c"]
 
 
-def test_tenants_and_incarnations_are_separate(
-    lake: Lake, acme: TenantLake, parsed_row: ParsedMaker
-) -> None:
+def test_tenants_are_kept_separate(lake: Lake, acme: TenantLake, parsed_row: ParsedMaker) -> None:
     row = parsed_row("ours")
     acme.append_parsed([row])
     lake.tenant("acme", 2).append_parsed([parsed_row("next incarnation")])
@@ -265,9 +258,7 @@ def append(lake: TenantLake, *numbers: int) -> None:
 
 def held(lake: TenantLake, *numbers: int) -> list[int]:
     found = lake.vectors(E, texts(*numbers)).by_hash()
-    return [
-        n for n in numbers if (row := found.get(sha256_hex(str(n)))) is not None and row[0] == n
-    ]
+    return [n for n in numbers if found.get(sha256_hex(str(n)), [None])[0] == n]
 
 
 @pytest.fixture
@@ -285,9 +276,7 @@ def test_rows_of_another_writer_are_seen(acme: TenantLake, other: TenantLake) ->
     assert acme.find_missing_vectors(E, texts(1, 2, 3)) == set(texts(3))
 
 
-def test_files_that_another_writer_merged_are_read_anew(
-    acme: TenantLake, other: TenantLake
-) -> None:
+def test_files_that_another_writer_merged_are_reread(acme: TenantLake, other: TenantLake) -> None:
     for number in range(24):
         append(acme, number)
     assert len(held(acme, *range(24))) == 24

@@ -1,7 +1,5 @@
 """Statements that change a document's status follow the table of transitions."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy.dialects import postgresql
 

@@ -1,7 +1,5 @@
 """Every text column is scanned when rules for credentials change, or has a reason not to be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sqlalchemy import ARRAY, Text
@@ -25,17 +23,8 @@ KEYS = {
     *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
     *("outcome", "way", "use", "patterns", "bounds", "how", "version", "content_hash"),
     *("vector_backend", "vectors_beside", "query_key", "row_key"),
-    "successor",
-    *(
-        "entry_type",
-        "by",
-        "pinned_by",
-        "holder",
-        "parse_keys",
-        "chunk_set_keys",
-        "hash",
-        "previous",
-    ),
+    *("successor", "entry_type", "by", "pinned_by", "holder", "parse_keys", "chunk_set_keys"),
+    *("hash", "previous"),
 }
 """Columns of ids, hashes and words of ours."""
 OTHERS: Mapping[str, str] = {

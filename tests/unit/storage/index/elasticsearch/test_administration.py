@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -23,7 +21,5 @@ OWNER = Owner("acme", 4, 1)
         ({}, False),
     ],
 )
-def test_only_a_filter_that_provably_shows_one_tenant_is_trusted(
-    query: dict[str, Any], safe: bool
-) -> None:
+def test_only_a_filter_that_shows_one_tenant_is_trusted(query: dict[str, Any], safe: bool) -> None:
     assert is_tenant_filter("acme", query) is safe

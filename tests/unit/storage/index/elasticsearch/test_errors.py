@@ -1,7 +1,5 @@
 """Faulty states of Elasticsearch recognized by responses that no server of the tests gives."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -40,23 +38,13 @@ def failed_shards(kind: str, **more: Any) -> dict[str, Any]:
     ("status", "body", "kind", "said"),
     [
         (400, response("mapper_parsing_exception"), IndexUnavailable, "a missing module"),
-        (
-            400,
-            response("parsing_exception", caused_by={"type": "named_object_not_found_exception"}),
-            IndexUnavailable,
-            "a missing module",
-        ),
+        (400, response("parsing_exception", caused_by={"type": "named_object_not_found_exception"}),
+         IndexUnavailable, "a missing module"),
         (400, response("media_type_header_exception"), IndexUnavailable, "too old"),
         (503, response("master_not_discovered_exception"), IndexUnavailable, "elected a master"),
-        (
-            503,
-            response(
-                "cluster_block_exception",
-                "blocked by: [SERVICE_UNAVAILABLE/1/state not recovered / initialized];",
-            ),
-            IndexUnavailable,
-            "is starting",
-        ),
+        (503, response("cluster_block_exception",
+                       "blocked by: [SERVICE_UNAVAILABLE/1/state not recovered / initialized];"),
+         IndexUnavailable, "is starting"),
         (429, response("es_rejected_execution_exception"), ServiceUnavailable, "is overloaded"),
         (429, response("circuit_breaking_exception"), ServiceUnavailable, "too little memory"),
         (429, "too many requests", ServiceUnavailable, "is overloaded"),
@@ -65,21 +53,15 @@ def failed_shards(kind: str, **more: Any) -> dict[str, Any]:
         (403, "Forbidden", ServiceUnavailable, "refuses the account"),
         (500, response("i_o_exception"), IndexUnavailable, "cannot write to its disk"),
         (404, response("index_not_found_exception", index="rag-1"), IndexInconsistent, "'rag-1'"),
-        (
-            503,
-            response(
-                "unavailable_shards_exception",
-                f"[rag-1][0] primary shard is not active, source[{TEXT}]",
-            ),
-            IndexUnavailable,
-            "index 'rag-1' is red",
-        ),
+        (503, response("unavailable_shards_exception",
+                       f"[rag-1][0] primary shard is not active, source[{TEXT}]"),
+         IndexUnavailable, "index 'rag-1' is red"),
         (400, failed_shards("too_many_clauses"), SearchRejected, "more words and filters"),
         (400, failed_shards("other"), IndexInconsistent, "'rag-index-1' has a different mapping"),
         (400, response("some_new_exception"), IndexInconsistent, "some_new_exception (status 400)"),
         (418, None, IndexInconsistent, "no reason given (status 418)"),
     ],
-)
+)  # fmt: skip
 def test_a_response_has_a_condition_with_a_remedy(
     status: int, body: object, kind: type[RagAssetsError], said: str
 ) -> None:
@@ -93,16 +75,13 @@ def test_a_response_has_a_condition_with_a_remedy(
 
 def test_hints_name_the_tenant_and_the_index() -> None:
     blocked = "index [rag-1] blocked by: [FORBIDDEN/8/index write (api)];"
-    error = convert_response_error(
-        403, response("cluster_block_exception", blocked), tenant_id="acme"
-    )
+    refused = response("cluster_block_exception", blocked)
+    error = convert_response_error(403, refused, tenant_id="acme")
     assert error.message == "index 'rag-1' is blocked by the setting index.blocks.write"
-    assert error.hint == (
-        'lift the block at Elasticsearch: PUT /rag-1/_settings {"index.blocks.write": null}'
-    )
-    gone = convert_response_error(
-        404, response("index_not_found_exception"), "rag-2", tenant_id="acme"
-    )
+    lift = 'lift the block at Elasticsearch: PUT /rag-1/_settings {"index.blocks.write": null}'
+    assert error.hint == lift
+    missing = response("index_not_found_exception")
+    gone = convert_response_error(404, missing, "rag-2", tenant_id="acme")
     assert gone.message == "index 'rag-2' is gone"
     assert gone.hint is not None
     assert gone.hint.endswith("rag-assets sync acme --repair")
@@ -110,13 +89,9 @@ def test_hints_name_the_tenant_and_the_index() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "document_parsing_exception",
-        "mapper_parsing_exception",
-        "strict_dynamic_mapping_exception",
-        "illegal_argument_exception",
-    ],
-)
+    ["document_parsing_exception", "mapper_parsing_exception", "strict_dynamic_mapping_exception",
+     "illegal_argument_exception"],
+)  # fmt: skip
 def test_an_entry_that_is_refused_is_of_another_mapping(kind: str) -> None:
     reason = f"failed to parse field [n]. Preview of field's value: '{TEXT}'"
     cause = {"type": "number_format_exception", "reason": TEXT}

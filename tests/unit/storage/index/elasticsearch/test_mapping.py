@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -35,33 +33,18 @@ from rag_assets.storage.index.model import (
 OWNER = Owner("acme", 7, 2)
 MADE = datetime(2026, 11, 21, 14, 35, 0, 123_000, UTC)
 DOCUMENT = EntryDocument(
-    document_id="d" * 32,
-    indexed_key="k" * 32,
-    source="files",
-    source_type="file",
-    path="guide.md",
-    uri="files/guide.md",
-    media_type="text/markdown",
-    title="Guide",
-    access_scope="public",
-    modified_at=MADE,
-    language="en",
-)
+    document_id="d" * 32, indexed_key="k" * 32, source="files", source_type="file", path="guide.md",
+    uri="files/guide.md", media_type="text/markdown", title="Guide", access_scope="public",
+    modified_at=MADE, language="en",
+)  # fmt: skip
 
 
 def chunk(**changes: Any) -> Chunk:
     values: dict[str, Any] = {
-        "ordinal": 0,
-        "text": "Turn the wheel.",
-        "start": 3,
-        "end": 18,
-        "byte_start": 4,
-        "line_start": 1,
-        "line_end": 2,
-        "heading_path": ("Guide", "Wheels"),
-        "token_count": 4,
+        "ordinal": 0, "text": "Turn the wheel.", "start": 3, "end": 18, "byte_start": 4,
+        "line_start": 1, "line_end": 2, "heading_path": ("Guide", "Wheels"), "token_count": 4,
         "text_sha256": "a" * 64,
-    }
+    }  # fmt: skip
     return parse_chunk({**values, **changes})
 
 
@@ -130,49 +113,28 @@ def test_the_digest_detects_any_change_of_a_stored_field(key: bytes | None) -> N
 
 
 def test_digests_with_different_keys_differ() -> None:
-    digests = {
-        build_entry_source(replace(entry(), owner=replace(OWNER, digest_key=key)))["digest"]
-        for key in (None, b"k" * 32, b"l" * 32)
-    }
+    owners = [replace(OWNER, digest_key=key) for key in (None, b"k" * 32, b"l" * 32)]
+    digests = {build_entry_source(replace(entry(), owner=owner))["digest"] for owner in owners}
     assert len(digests) == 3
 
 
 def test_an_entry_id_depends_on_everything_that_distinguishes_entries() -> None:
-    ids = {
-        entry_id(OWNER, "d", "k", 0),
-        entry_id(OWNER, "d", "k", 1),
-        entry_id(OWNER, "d", "other", 0),
-        entry_id(OWNER, "other", "k", 0),
-        *(
-            entry_id(replace(OWNER, **other), "d", "k", 0)
-            for other in ({"tenant": "b"}, {"incarnation": 8}, {"generation": 3})
-        ),
-    }
+    owners = [OWNER, Owner("b", 7, 2), Owner("acme", 8, 2), Owner("acme", 7, 3)]
+    ids = {entry_id(owner, "d", "k", 0) for owner in owners}
+    ids |= {entry_id(OWNER, *other) for other in (("d", "k", 1), ("d", "z", 0), ("z", "k", 0))}
     assert len(ids) == 7
 
 
 def test_an_index_key_depends_on_everything_in_an_entry() -> None:
     same: dict[str, Any] = {
-        "title": "t",
-        "uri": "u",
-        "media_type": "m",
-        "language": None,
-        "modified_at": MADE,
-        "access_scope": "s",
-        "tags": (),
-        "metadata": {},
-    }
+        "title": "t", "uri": "u", "media_type": "m", "language": None, "modified_at": MADE,
+        "access_scope": "s", "tags": (), "metadata": {},
+    }  # fmt: skip
     changes: list[dict[str, Any]] = [
-        {},
-        {"title": None},
-        {"uri": "v"},
-        {"media_type": "n"},
-        {"language": "en"},
-        {"modified_at": MADE + timedelta(milliseconds=1)},
-        {"access_scope": "p"},
-        {"tags": ("x",)},
+        {}, {"title": None}, {"uri": "v"}, {"media_type": "n"}, {"language": "en"},
+        {"modified_at": MADE + timedelta(milliseconds=1)}, {"access_scope": "p"}, {"tags": ("x",)},
         {"metadata": {"a": 1}},
-    ]
+    ]  # fmt: skip
     keys = {indexed_key("digest", "embedder", **{**same, **change}) for change in changes}
     keys |= {indexed_key("other", "embedder", **same), indexed_key("digest", "other", **same)}
     assert len(keys) == len(changes) + 2
@@ -213,11 +175,8 @@ def test_names_of_different_specs_differ() -> None:
 
 
 def test_owner_clauses_filter_tenant_incarnation_and_generation() -> None:
-    assert build_owner_clauses(OWNER) == [
-        {"term": {"tenant": "acme"}},
-        {"term": {"incarnation": 7}},
-        {"term": {"generation": 2}},
-    ]
+    terms = [{"tenant": "acme"}, {"incarnation": 7}, {"generation": 2}]
+    assert build_owner_clauses(OWNER) == [{"term": term} for term in terms]
 
 
 @pytest.mark.parametrize(
@@ -229,9 +188,7 @@ def test_owner_clauses_filter_tenant_incarnation_and_generation() -> None:
         (3072, "bbq_hnsw", 20_833),
     ],
 )
-def test_the_flat_index_threshold_corresponds_to_a_number_of_vectors(
-    dimensions: int, kind: Any, vectors: int
-) -> None:
+def test_the_flat_threshold_is_a_vector_count(dimensions: int, kind: Any, vectors: int) -> None:
     spec = IndexSpec(dimensions, kind)
     threshold = compute_flat_index_threshold(spec)
     options = build_index_body(spec)["mappings"]["properties"]["vector"]["index_options"]

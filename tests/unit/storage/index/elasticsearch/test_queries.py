@@ -1,7 +1,3 @@
-"""Queries, and the hits in their responses."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -166,20 +162,13 @@ def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
     body = build_word_count_search(OWNER, request, words)
     assert {"terms": {"access_scope": ["a"]}} in body["query"]["bool"]["filter"]
     assert {"valv", "valve", "valves", "pump"} <= {*body["aggs"]["terms"]["filters"]["filters"]}
-    answer = {
-        "hits": {"total": {"value": 9}},
-        "aggregations": {
-            "terms": {
-                "buckets": {
-                    "valv": {"doc_count": 2},
-                    "valves": {"doc_count": 3},
-                    "阀门": {"doc_count": 9},
-                }
-            },
-            "phrases": {"buckets": {"阀门": {"doc_count": 9}}},
-            "marks": {"buckets": {"en": {"doc_count": 9}, "fr": {"doc_count": 0}}},
-        },
-    }
+
+    def buckets(**counts: int) -> dict[str, Any]:
+        return {"buckets": {name: {"doc_count": count} for name, count in counts.items()}}
+
+    found = {"terms": buckets(valv=2, valves=3, 阀门=9), "phrases": buckets(阀门=9)}
+    found["marks"] = buckets(en=9, fr=0)
+    answer = {"hits": {"total": {"value": 9}}, "aggregations": found}
     # A word that nothing readable holds is not searched, and no form of a language that is not
     # among what may be read.
     assert parse_word_weights(words, answer) == {
@@ -214,11 +203,9 @@ def test_a_candidate_has_the_id_of_its_entry() -> None:
 
 
 def test_a_uri_without_a_doc_value_is_only_missing_from_the_list_of_duplicates() -> None:
-    first, second, unnamed = (
-        parse_candidate(make_entry_id_function(HITS_OWNER), hit("a", uri=["files/a.md"]), 0.9),
-        parse_candidate(make_entry_id_function(HITS_OWNER), hit("b", uri=["files/b.md"]), 0.8),
-        parse_candidate(make_entry_id_function(HITS_OWNER), hit("c"), 0.7),
-    )
+    hits = [hit("a", uri=["files/a.md"]), hit("b", uri=["files/b.md"]), hit("c")]
+    id_of = make_entry_id_function(HITS_OWNER)
+    first, second, unnamed = (parse_candidate(id_of, each, 0.5) for each in hits)
     [distinct] = merge_equal_texts([first, second, unnamed])
     assert (distinct.id, distinct.also) == (first.id, ("files/b.md",))
     [distinct] = merge_equal_texts([unnamed, first])
