@@ -11,24 +11,12 @@ from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.systems.agent_docs.passages import MAX_BYTES, Chunking, CutFile, cut_file
 
 WORDS = st.sampled_from(
-    [
-        *(
-            "The flag is set. ",
-            "Wörter und Sätze! ",
-            "これは文です。",
-            "Это предложение? ",
-            "e.g. 3.5 ",
-        ),
+    (
+        *("The flag is set. ", "Wörter und Sätze! ", "これは文です。", "Это предложение? ", "\t"),
         *("\r\n", "\n\n", "\r\n\r\n", "# Heading\n", "## 二\r\n", "- item\n", "```\ncode()\n```\n"),
-        *(
-            "👩‍👩‍👧‍👦 ",
-            "a\u0301 ",
-            "word ",
-            "| a | b |\n|---|---|\n| 1 | 2 |\n",
-            "\t",
-            "longword" * 9,
-        ),
-    ]
+        *("👩‍👩‍👧‍👦 ", "a\u0301 ", "word ", "| a | b |\n|---|---|\n| 1 | 2 |\n", "longword" * 9),
+        "e.g. 3.5 ",
+    )
 )
 TEXTS = st.lists(WORDS, min_size=1, max_size=80).map("".join)
 SUFFIXES = st.sampled_from(["a.md", "b.txt", "c.rst", "d.py", "noname", "e.mdx"])
@@ -81,7 +69,7 @@ def test_passages_are_the_bytes_of_the_file(
 @pytest.mark.parametrize(
     "text", ["x" * 300_000, "word " * 60_000, "文" * 100_000, "one line. " * 30_000]
 )
-def test_one_long_line_without_a_place_to_cut(text: str) -> None:
+def test_one_long_line_is_cut_within_the_limit(text: str) -> None:
     chunking = Chunking()
     cut = cut_file("a", "a.txt", text.encode(), chunking, plain)
     check(cut, text.encode(), chunking)
@@ -90,7 +78,7 @@ def test_one_long_line_without_a_place_to_cut(text: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["x", "One sentence. "])
-def test_a_file_of_the_largest_size(text: str) -> None:
+def test_a_file_of_the_largest_size_is_covered(text: str) -> None:
     whole = text * (MAX_BYTES // len(text.encode()))
     cut = cut_file("a", "a.md", whole.encode(), Chunking(), plain)
     check(cut, whole.encode(), Chunking())
@@ -98,7 +86,7 @@ def test_a_file_of_the_largest_size(text: str) -> None:
     assert covered >= len(whole.rstrip())
 
 
-def test_passages_larger_than_a_tenants_may_be() -> None:
+def test_passages_may_be_larger_than_those_of_tenants() -> None:
     text = "This sentence is of some length. " * 2_000
     cut = cut_file("a", "a.txt", text.encode(), Chunking(20_000, 1_000), plain)
     assert max(len(passage.chunk.content) for passage in cut.passages) > 15_000
@@ -133,7 +121,7 @@ def test_what_is_no_text_is_refused(data: bytes, why: str) -> None:
         cut_file("a", "a.md", data, Chunking(), plain)
 
 
-def test_other_formats_are_for_dagster() -> None:
+def test_other_formats_are_refused_with_a_hint_at_dagster() -> None:
     with pytest.raises(DocumentRejected) as raised:
         cut_file("a", "a.pdf", b"%PDF-1.7", Chunking(), plain)
     assert "Dagster" in raised.value.advice

@@ -115,7 +115,7 @@ def test_a_passage_without_its_comments_is_found_until_its_file_changes(work: Wo
     assert search() == []
 
 
-def test_files_that_come_and_go(work: Work) -> None:
+def test_added_removed_and_renamed_files_are_followed(work: Work) -> None:
     before = work.ensure()
     (work.folder / "a.md").unlink()
     work.write("d.md", "Only one sentence about d.")
@@ -123,15 +123,10 @@ def test_files_that_come_and_go(work: Work) -> None:
     assert (report.files, report.embedded) == (3, 1)
     assert {chunk.source_path for chunk in work.store.chunks("x")} == {"b.md", "c.md", "d.md"}
     assert before.chunks != report.chunks
-
-
-def test_a_renamed_file_is_not_embedded_again(work: Work) -> None:
-    work.ensure()
-    (work.folder / "a.md").rename(work.folder / "z.md")
-    report = work.ensure()
-    assert report.built
-    assert work.embedder.texts == []
-    assert {chunk.source_path for chunk in work.store.chunks("x")} == {"b.md", "c.md", "z.md"}
+    (work.folder / "b.md").rename(work.folder / "z.md")
+    assert work.ensure().built
+    assert work.embedder.texts == [], "a renamed file is not embedded again"
+    assert {chunk.source_path for chunk in work.store.chunks("x")} == {"c.md", "d.md", "z.md"}
 
 
 def test_a_touched_file_costs_its_hash_alone(work: Work) -> None:
@@ -154,24 +149,17 @@ def test_an_edit_of_equal_size_within_the_same_second_is_noticed(work: Work) -> 
     assert any("Omega" in chunk.content for chunk in work.store.chunks("x"))
 
 
-def test_another_model_makes_all_vectors_anew(work: Work) -> None:
+def test_vectors_of_another_model_answer_nothing_until_all_are_made_anew(work: Work) -> None:
     first = work.ensure()
-    work.embedder.embedder_id = "two"
-    report = work.ensure()
-    assert (report.built, report.embedded) == (True, first.embedded)
-    state = work.store.state("x")
-    assert state is not None
-    assert state.embedder_id == "two"
-
-
-def test_vectors_of_another_model_answer_nothing(work: Work) -> None:
-    work.ensure()
     assert work.manager.can_answer("x")
     assert work.manager.search("x", "about a")
     work.embedder.embedder_id = "two"
     assert not work.manager.can_answer("x")
     assert work.manager.search("x", "about a") == []
-    work.ensure()
+    report = work.ensure()
+    assert (report.built, report.embedded) == (True, first.embedded)
+    assert (state := work.store.state("x")) is not None
+    assert state.embedder_id == "two"
     assert work.manager.search("x", "about a")
 
 
@@ -198,7 +186,7 @@ def test_a_time_in_the_future_is_believed(work: Work) -> None:
     assert work.ensure().built
 
 
-def test_other_limits_cut_anew(work: Work) -> None:
+def test_other_limits_make_other_passages(work: Work) -> None:
     first = work.ensure()
     other = RagIndexManager(work.embedder, work.store, Chunking(400, 0), mask=plain)
     assert other.ensure_index("x", ["*.md"], work.folder).chunks < first.chunks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -107,7 +109,7 @@ def test_which_agents_have_the_tool(
     assert has_search_tool(found, found.agents["a"]) is has
 
 
-def test_hint_and_schema_are_short(docs: Path) -> None:
+def test_the_hint_and_the_schema_are_short(docs: Path) -> None:
     for number in range(300):
         name = f"some-rather-long-name-of-a-file-{number}"
         (docs / f"{name}.md").write_text("text")
@@ -163,9 +165,6 @@ def test_little_documentation_is_preloaded_and_much_is_searched(docs: Path) -> N
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
-    import json
-    import tomllib
-
     host = HOSTS[name]
     variables = {
         "SWEBASH_AI_RAG_STORE": "sqlite",
@@ -192,9 +191,6 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_servers_are_merged_into_what_a_hosts_file_holds(name: str) -> None:
-    import json
-    import tomllib
-
     host, around = HOSTS[name], Environment({}, Path("/w"), Path("/home"))
     others = {"theme": "dark", host.key: {"other": {"command": "x", "args": ["é"]}}}
     former = build_server_configs(host, "/old", ["a", "b"], around)

@@ -81,15 +81,12 @@ def test_agents_whose_names_and_paths_read_alike_keep_their_own(store: PassageSt
 
 
 def test_another_index_takes_the_place_of_the_former(store: PassageStore) -> None:
-    before, after = chunks_of("a", 20), chunks_of("a", 5)
-    other = chunks_of("b", 3)
+    before, after, other = chunks_of("a", 20), chunks_of("a", 5), chunks_of("b", 3)
     store.replace("a", before, vectors_of(20), state_of(before))
     store.replace("b", other, vectors_of(3), state_of(other))
     store.replace("a", after, vectors_of(5, seed=2), state_of(after, "g"))
     assert store.chunks("a") == sorted(after, key=lambda one: one.id)
-    state = store.state("a")
-    assert state is not None
-    assert state.fingerprint == "g"
+    assert store.state("a") == state_of(after, "g")
     assert len(store.chunks("b")) == 3
     store.replace("a", [], np.empty((0, 8), dtype=np.float32), state_of([]))
     assert store.has_index("a")
@@ -101,9 +98,7 @@ def test_a_state_is_replaced_without_its_passages(store: PassageStore) -> None:
     chunks = chunks_of("a", 4)
     store.replace("a", chunks, vectors_of(4), state_of(chunks))
     store.touch("a", state_of(chunks, "later"))
-    state = store.state("a")
-    assert state is not None
-    assert state.fingerprint == "later"
+    assert store.state("a") == state_of(chunks, "later")
     assert len(store.chunks("a")) == 4
 
 
@@ -142,7 +137,7 @@ def test_an_agents_id_leads_to_no_other_folder(agent_id: str, tmp_path: Path) ->
     assert not build_agent_file_name(agent_id).startswith(".")
 
 
-def test_files_are_as_other_programs_read_them(tmp_path: Path) -> None:
+def test_index_files_have_the_documented_form(tmp_path: Path) -> None:
     store, chunks, rows = FileStore(tmp_path), chunks_of("a", 3), vectors_of(3)
     store.replace("a", chunks, rows, state_of(chunks))
     read = json.loads((tmp_path / "a.index.json").read_text())
@@ -153,7 +148,7 @@ def test_files_are_as_other_programs_read_them(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a.index.json").stat().st_mode) == 0o600
 
 
-def test_a_database_is_as_other_programs_read_it(tmp_path: Path) -> None:
+def test_a_database_has_the_documented_form(tmp_path: Path) -> None:
     path = tmp_path / "rag.db"
     chunks, rows = chunks_of("a", 3), vectors_of(3)
     SqliteStore(path).replace("a", chunks, rows, state_of(chunks))
@@ -299,24 +294,17 @@ async def ordered(
     searcher: Coarse, index_name: str, request: RankingRequest, count: int
 ) -> list[Candidate]:
     [candidates] = await searcher.rankings(index_name, OWNER, [request])
-    return await order_exactly(
-        searcher,  # type: ignore[arg-type]
-        index_name,
-        OWNER,
-        request,
-        candidates,
-        count=count,
-    )
+    of = (index_name, OWNER, request, candidates)
+    return await order_exactly(searcher, *of, count=count)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("top_k", [1, 5, 40])
-def test_the_order_is_that_of_the_stores_on_one_machine(
+def test_hits_have_the_order_of_an_exact_search(
     vector_store: VectorStore, seed: int, top_k: int
 ) -> None:
     rows = vectors(400, seed)
-    made = entries(rows)
-    opened = filled(vector_store, made)
+    opened = filled(vector_store, made := entries(rows))
     question = vectors(1, 100 + seed)[0]
     request = RankingRequest(question, 2 * top_k + 30)
     searcher = Coarse(vector_store.searcher())
@@ -330,7 +318,7 @@ def test_the_order_is_that_of_the_stores_on_one_machine(
     assert len({one.id for one in found}) == len(found)
 
 
-def test_more_is_asked_for_only_while_ties_go_on(vector_store: VectorStore) -> None:
+def test_more_candidates_are_fetched_only_for_ties(vector_store: VectorStore) -> None:
     rows = np.tile(np.eye(DIMENSIONS, dtype=np.float32)[0], (300, 1))
     opened = filled(vector_store, entries(rows))
     searcher = Coarse(vector_store.searcher())

@@ -102,12 +102,7 @@ class Store {
             "rust",
             {(":follow", name) for name in ("follow", "user", "article", "author", "seats")},
         ),
-        (
-            CSHARP,
-            "csharp",
-            "none",
-            {("", name) for name in ("Users", "Orders", "Lines", "Parts")},
-        ),
+        (CSHARP, "csharp", "none", {("", name) for name in ("Users", "Orders", "Lines", "Parts")}),
     ],
     ids=["typescript", "python", "go", "ruby", "ruby-here", "rust", "csharp"],
 )
