@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from rag_assets.systems.code_memory.derived.laravel import derive
+from rag_assets.systems.code_memory.derived.model import DerivedStatement
 from rag_assets.systems.code_memory.laravel.policies import resolve_middleware
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, build_relations
@@ -152,15 +153,18 @@ class RouteServiceProvider extends \\Illuminate\\Support\\ServiceProvider {
 }
 
 
+def statements_of_routes(texts: Mapping[str, str]) -> dict[str, Sequence[DerivedStatement]]:
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    documents = derive(files).documents
+    return {document.name.removeprefix("route:"): document.statements for document in documents}
+
+
 def test_a_route_leads_to_the_policy_that_its_middleware_asks() -> None:
-    files = [FileFacts(path, "php", read(text).facts) for path, text in ROUTED.items()]
     found = {}
-    for document in derive(files).documents:
-        asked = [(s.kind, s.target, s.how) for s in document.statements if "authorizes" in s.kind]
-        guards = [
-            s.target for s in document.statements if s.kind == "guarded_by" and "\\" in s.target
-        ]
-        found[document.name.removeprefix("route:")] = (asked, guards)
+    for name, statements in statements_of_routes(ROUTED).items():
+        asked = [(s.kind, s.target, s.how) for s in statements if "authorizes" in s.kind]
+        guards = [s.target for s in statements if s.kind == "guarded_by" and "\\" in s.target]
+        found[name] = (asked, guards)
     booking = "App\\Policies\\Travel\\BookingPolicy"
     moves = ([("authorizes", f"{booking}::move", "convention")], [booking])
     nothing: tuple[list[object], list[str]] = ([], [])
@@ -186,9 +190,8 @@ class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
     protected $middlewareAliases = ['can' => \\App\\Http\\Middleware\\Can::class];
 }
 """
-    texts = {**ROUTED, "app/Http/Kernel.php": kernel}
-    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
-    stated = [s for document in derive(files).documents for s in document.statements]
+    routes = statements_of_routes({**ROUTED, "app/Http/Kernel.php": kernel})
+    stated = [s for statements in routes.values() for s in statements]
     assert stated
     assert not any(s.kind == "authorizes" for s in stated)
 
@@ -292,13 +295,10 @@ class GateProvider {
     }
 }
 """
-    texts = ROUTED | {"app/Providers/GateProvider.php": gates}
-    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    routes = statements_of_routes(ROUTED | {"app/Providers/GateProvider.php": gates})
     found = {
-        document.name.removeprefix("route:"): [
-            s.target for s in document.statements if s.kind == "authorizes"
-        ]
-        for document in derive(files).documents
+        name: [s.target for s in statements if s.kind == "authorizes"]
+        for name, statements in routes.items()
     }
     assert found["GET /audit"] == ["ability:audit"]
     # The policy has a method of this name, and is asked first.
