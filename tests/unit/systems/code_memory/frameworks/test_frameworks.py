@@ -92,12 +92,8 @@ def shown(derivation: Derivation) -> Iterator[str]:
     """Yield each document with its targets and requests, then the unresolved names."""
     for document in derivation.documents:
         first = document.statements[0]
-        led = [
-            statement.target for statement in document.statements if statement.kind == "routes_to"
-        ]
-        led += [
-            statement.source for statement in document.statements if statement.kind == "maps_to"
-        ]
+        led = [one.target for one in document.statements if one.kind == "routes_to"]
+        led += [one.source for one in document.statements if one.kind == "maps_to"]
         led += [f"calls {one.target}" for one in document.statements if one.kind == "calls"]
         target = led[0] if led else "?"
         yield f"{document.name} -> {target} at {first.path}:{first.line_start}"
@@ -136,13 +132,10 @@ def test_clients_and_maps_are_no_routes() -> None:
         "const express = require('express')\nconst app = express()\n"
         "axios.get('/orders')\ncache.get('/orders')\nrequest(app).post('/orders')\n"
     )
-    assert [document.name for document in derive({"src/app.js": text}).documents] == []
-
-
-def test_routes_in_tests_are_no_routes() -> None:
-    text = "const express = require('express')\nconst app = express()\napp.get('/x', handler)\n"
-    assert derive({"test/app.js": text}).documents == ()
-    assert len(derive({"src/app.js": text}).documents) == 1
+    assert names(derive({"src/app.js": text})) == []
+    route = "const express = require('express')\nconst app = express()\napp.get('/x', handler)\n"
+    assert names(derive({"src/app.js": route})) == ["route:GET /x"]
+    assert names(derive({"test/app.js": route})) == [], "a route of a test"
 
 
 def test_router_that_a_package_defines_and_its_modules_import_has_its_mount() -> None:
@@ -308,18 +301,17 @@ def tenant(*frameworks: dict[str, Any], **more: Any) -> Tenant:
     return Tenant.from_config(config)
 
 
-def test_its_routes_have_documents() -> None:
+def test_routes_of_a_tenants_framework_have_documents() -> None:
     files = {"orders.py": TEXT}
     assert names(derive(files)) == []
-    found = derive(files, tenant(ACME).own_frameworks_json)
-    assert names(found) == ["route:GET /orders/{id}"]
-    [document] = found.documents
+    [document] = derive(files, tenant(ACME).own_frameworks_json).documents
+    assert document.name == "route:GET /orders/{id}"
     assert "framework: acme-web" in document.lines
     leads = {(statement.kind, statement.target) for statement in document.statements}
     assert ("routes_to", "orders.show_order") in leads
 
 
-def test_it_replaces_the_built_in_one_of_its_name() -> None:
+def test_a_tenants_framework_replaces_the_built_in_one_of_its_name() -> None:
     files = {
         "app.py": "from flask import Flask\napp = Flask(__name__)\n\n"
         "@app.route('/orders')\ndef orders():\n    return []\n"
@@ -356,16 +348,10 @@ def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> 
 @pytest.mark.parametrize(
     ("frameworks", "message"),
     [
-        (
-            [{**ACME, "languages": ["cobol"]}],
-            "'cobol' is not a supported language: use one of csharp",
-        ),
+        ([{**ACME, "languages": ["cobol"]}], "'cobol' is not a supported language: use one of c"),
         ([{**ACME, "pages": [{"path": "("}]}], "'(' is not a valid regular expression"),
         ([{**ACME, "pages": [{"path": "/(.*)"}]}], "has no group `route`"),
-        (
-            [{**ACME, "resources": {"calls": {"all": "many"}, "actions": {}}}],
-            "`actions` has no entry",
-        ),
+        ([{**ACME, "resources": {"calls": {"a": "b"}, "actions": {}}}], "`actions` has no entry"),
         ([{**ACME, "handlers": "spring"}], "frameworks.0.handlers"),
         ([{**ACME, "rout": []}], "frameworks.0.rout"),
         ([{**ACME, "name": "Acme Web"}], "frameworks.0.name"),
@@ -373,7 +359,7 @@ def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> 
         ([{**ACME, "name": f"acme-{number}"} for number in range(21)], "frameworks"),
     ],
 )
-def test_what_is_wrong_is_named(frameworks: list[dict[str, Any]], message: str) -> None:
+def test_a_mistake_in_a_framework_is_named(frameworks: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         tenant(*frameworks)
     assert message in error.value.message
@@ -450,36 +436,22 @@ class Stock
 
 
 def test_event_of_laravel_meets_the_method_that_listens() -> None:
-    emits = """<?php
+    text = """<?php
 namespace Shop;
 
 class Cart
 {
-    public function pay()
-    {
-        Event::dispatch('checkout.order.save.after', $this->order);
-    }
+    public function pay() { Event::dispatch('order.save.after', $this->order); }
 }
-"""
-    listens = """<?php
-namespace Shop\\Providers;
 
 class EventServiceProvider
 {
-    public function boot()
-    {
-        Event::listen('checkout.order.save.after', 'Shop\\Listeners\\Order@afterOrderCreated');
-    }
+    public function boot() { Event::listen('order.save.after', 'Shop\\Listeners\\Order@created'); }
 }
 """
-    assert events("src/Cart.php", emits) == {
-        ("fires", "Shop\\Cart::pay", "event:checkout.order.save.after")
-    }
-    assert events("src/EventServiceProvider.php", listens) == {
-        (
-            *("listens_to", "Shop\\Listeners\\Order::afterOrderCreated"),
-            "event:checkout.order.save.after",
-        )
+    assert events("src/Cart.php", text) == {
+        ("fires", "Shop\\Cart::pay", "event:order.save.after"),
+        ("listens_to", "Shop\\Listeners\\Order::created", "event:order.save.after"),
     }
 
 

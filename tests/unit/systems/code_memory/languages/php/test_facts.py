@@ -88,27 +88,24 @@ def calls(body: str, *, head: str = "") -> set[str]:
         *("Bill::query()->with('c')->findOrFail($id)", "Bill::create([])"),
     ],
 )
-def test_what_is_looked_up_by_a_class_is_of_that_class(value: str) -> None:
+def test_an_object_that_a_class_looks_up_is_of_that_class(value: str) -> None:
     assert "App\\Bill::lines" in calls(f"if ($x = {value}) {{ $x->lines()->get(); }}")
 
 
 @pytest.mark.parametrize(
     "value", ["Bill::all()", "Bill::count()", "Bill::find(1)->more()->first()", "other()->first()"]
 )
-def test_what_else_a_class_gives_is_not_known(value: str) -> None:
+def test_other_results_of_a_class_are_unknown(value: str) -> None:
     assert "App\\Bill::lines" not in calls(f"$x = {value}; $x->lines();")
 
 
-def test_a_method_of_an_object_that_was_just_made_is_called_on_its_class() -> None:
-    assert "App\\Bill::send" in calls("(new Bill($b))->send();")
-
-
-def test_a_method_that_a_class_inherits_may_be_any_parents_or_traits() -> None:
+def test_an_inherited_method_may_be_of_any_parent_or_trait() -> None:
     found = calls("$this->a(); $this->own(); $b->a();", head="use C; function own() {}")
     assert found == {"A::a", "C::a", "B::a", "A::own", "App\\Bill::a"}
+    assert "App\\Bill::send" in calls("(new Bill($b))->send();"), "an object that was just made"
 
 
-def test_what_a_comment_says_of_a_variable_counts_where_its_value_does_not_tell() -> None:
+def test_a_comment_types_a_variable_whose_value_is_unknown() -> None:
     assert calls("/** @var ?Bill $x */ $x = made(); $x->a();") == {"App\\Bill::a", "made"}
     assert calls("/** @var null|\\Row $x */ foreach ($all as $x) { $x->a(); }") == {"Row::a"}
     assert calls("/** @var Bill $b */ $b = other($b); $b->a();") == {"App\\Bill::a", "other"}
@@ -120,7 +117,7 @@ def test_what_a_comment_says_of_a_variable_counts_where_its_value_does_not_tell(
     assert calls("/** @var Bill $x */ $x = auth()->user(); $x->a();") == {"auth"}
 
 
-def test_what_a_type_may_be_is_taken_and_called_each() -> None:
+def test_each_type_of_a_union_is_taken_and_called() -> None:
     text = "use App\\{Bill, Row}; class A { function f(Bill|Row|null $x): Row|int { $x->a(); } }"
     facts = read(f"<?php {text}").facts
     assert [f.values["name"] for f in facts if f.kind == "calls"] == ["App\\Bill::a", "App\\Row::a"]
@@ -128,7 +125,7 @@ def test_what_a_type_may_be_is_taken_and_called_each() -> None:
     assert {("takes", "App\\Bill"), ("takes", "App\\Row"), ("returns", "App\\Row")} <= stated
 
 
-def test_what_an_own_method_returns_is_known() -> None:
+def test_the_returned_type_of_an_own_method_is_known() -> None:
     head = "function one(): ?Bill {} function any(): Bill|int {} function own(): static {} "
     for named in ("$this->one()", "self::any()", "$this->ANY()"):
         assert "App\\Bill::a" in calls(f"$x = {named}; $x->a();", head=head)
@@ -137,7 +134,7 @@ def test_what_an_own_method_returns_is_known() -> None:
     assert calls("$x = $other->one(); $x->a();", head=head) == set()
 
 
-def test_what_the_container_is_asked_for_is_known() -> None:
+def test_an_object_from_the_container_is_known() -> None:
     for asked in ("app(Bill::class)", "resolve(Bill::class)", "App::make(Bill::class)"):
         assert "App\\Bill::a" in calls(f"$x = {asked}; $x->a();")
         assert "App\\Bill::a" in calls(f"{asked}->a();")
@@ -147,10 +144,8 @@ def test_what_the_container_is_asked_for_is_known() -> None:
 
 
 def test_the_parameters_of_closures_are_taken_by_the_method_around() -> None:
-    text = (
-        "use App\\{Bill, Row}; class A { function f() { $x->each(function (?Bill $b, int $i) {}, "
-    )
-    found = read(f"<?php {text} fn (Row $r, $any) => $r); }} }}").facts
+    body = "$x->each(function (?Bill $b, int $i) {}, fn (Row $r, $any) => $r);"
+    found = read(f"<?php use App\\{{Bill, Row}}; class A {{ function f() {{ {body} }} }}").facts
     taken = [(one.symbol, one.values["name"]) for one in found if one.kind == "takes"]
     assert taken == [("A::f", "App\\Bill"), ("A::f", "App\\Row")]
 
@@ -227,6 +222,9 @@ def test_namespaces_of_one_file_keep_their_names_apart() -> None:
     ]
 
 
+TEAM = "App\\Models\\Team"
+
+
 def origins_in(
     body: str, kind: str = "goes_through", *, head: str = "function act()"
 ) -> list[object]:
@@ -245,13 +243,10 @@ def origins_in(
 @pytest.mark.parametrize(
     ("body", "origins"),
     [
-        (
-            "currentTeam()->servers()->first()->stop();",
-            ["currentTeam()->servers()->first()->stop()"],
-        ),
+        ("team()->servers()->first()->stop();", ["team()->servers()->first()->stop()"]),
         ("$t = currentTeam(); $t?->stop();", ["currentTeam()->stop()"]),
-        ("$this->team->servers()->act();", ["App\\Models\\Team->servers()->act()"]),
-        ("$this->held->servers()->act();", ["App\\Models\\Team::find()->servers()->act()"]),
+        ("$this->team->servers()->act();", [f"{TEAM}->servers()->act()"]),
+        ("$this->held->servers()->act();", [f"{TEAM}::find()->servers()->act()"]),
         ("foreach (all() as $k => $one) { $one->stop(); }", ["all()->[]->stop()"]),
         ("all()[0]->stop();", ["all()->[]->stop()"]),
         ("all()->each(function ($one) { $one->stop(); });", ["all()->[]->stop()"]),
@@ -264,11 +259,11 @@ def origins_in(
         ("$t = match (1) { 1 => one(), default => throw new E }; $t->stop();", ["one()->stop()"]),
         ("$q = one(); $q = $q->where(); $q->stop();", ["one()->stop()"]),
         ("optional(one())->stop();", ["one()->stop()"]),
-        ("app(Team::class)->servers()->act();", ["App\\Models\\Team->servers()->act()"]),
-        ("$this->team->owner->stop();", ["App\\Models\\Team->owner->stop()"]),
+        ("app(Team::class)->servers()->act();", [f"{TEAM}->servers()->act()"]),
+        ("$this->team->owner->stop();", [f"{TEAM}->owner->stop()"]),
     ],
 )
-def test_a_chain_is_told_from_where_it_begins(body: str, origins: list[str]) -> None:
+def test_a_chain_of_calls_has_the_origin_of_its_start(body: str, origins: list[str]) -> None:
     assert origins in origins_in(body)
 
 
@@ -282,41 +277,31 @@ def test_a_chain_is_told_from_where_it_begins(body: str, origins: list[str]) -> 
         "$t = [one()]; $t->stop();",
     ],
 )
-def test_what_is_computed_is_told_of_nothing(body: str) -> None:
+def test_a_computed_object_has_no_origin(body: str) -> None:
     assert not [one for one in origins_in(body) if "stop()" in str(one)]
 
 
-def test_what_its_own_file_tells_is_not_told_again() -> None:
+def test_calls_that_their_own_file_resolves_have_no_origin() -> None:
     assert origins_in("Team::where('a', 1)->orderBy('b')->get(); $this->team->save();") == []
 
 
 @pytest.mark.parametrize(
-    ("head", "body", "given"),
+    ("head", "body", "returned"),
     [
-        (
-            "function act()",
-            "return Auth::user()?->currentTeam() ?? null;",
-            ["@user->currentTeam()"],
-        ),
-        ("function act()", "if (x()) { return null; } return Team::find(1);", None),
-        ("/** @return Team|null */\nfunction act()", "return $x;", ["App\\Models\\Team"]),
-        ("/** @return Team[] */\nfunction act()", "return $x;", ["App\\Models\\Team::all()"]),
-        ("/** @param Team $t */\nfunction act($t)", "return $t->owner();", None),
+        ("function act()", "return Auth::user()?->currentTeam() ?? null;", "@user->currentTeam()"),
+        ("function act()", "if (x()) { return null; } return Team::find(1);", f"{TEAM}::find()"),
+        ("/** @return Team|null */\nfunction act()", "return $x;", TEAM),
+        ("/** @return Team[] */\nfunction act()", "return $x;", f"{TEAM}::all()"),
+        ("/** @param Team $t */\nfunction act($t)", "return $t->owner();", f"{TEAM}->owner()"),
     ],
 )
-def test_what_a_method_gives_that_declares_nothing(
-    head: str, body: str, given: list[str] | None
+def test_the_returned_object_of_a_method_without_a_type_is_known(
+    head: str, body: str, returned: str
 ) -> None:
-    expected = (
-        given
-        or {"if": ["App\\Models\\Team::find()"], "return": ["App\\Models\\Team->owner()"]}[
-            body.split(maxsplit=1)[0]
-        ]
-    )
-    assert origins_in(body, "gives", head=head) == [expected]
+    assert origins_in(body, "gives", head=head) == [[returned]]
 
 
-def test_what_returns_something_that_is_computed_gives_nothing() -> None:
+def test_a_method_that_returns_a_computed_value_has_no_origin() -> None:
     assert origins_in("if (1) { return one(); } return $x;", "gives") == []
     assert origins_in("return one();", "gives", head="function act(): Team") == []
     assert origins_in("$f = function () { return one(); }; $f();", "gives") == []
@@ -511,6 +496,6 @@ def test_units_cover_any_text_once(text: str) -> None:
     assert covers(text, read(text).units)
 
 
-def test_what_is_no_php_says_so() -> None:
+def test_text_that_is_not_php_has_a_note() -> None:
     assert read("<?php class { function (((").notes
     assert not read("<?php\nclass A {}\n").notes
