@@ -62,6 +62,16 @@ class OwnerControllerTests {
 """
 
 
+def requested(files: Mapping[str, str]) -> set[tuple[str, int]]:
+    """Return the routes that tests request, each with the line of a request."""
+    return {
+        (document.name.removeprefix("route:"), statement.line_start)
+        for document in derive(files).documents
+        for statement in document.statements
+        if statement.kind == "requests"
+    }
+
+
 def test_an_operation_leads_to_the_definition_of_its_id_in_any_language() -> None:
     files = {
         "src/main/resources/openapi.yml": DESCRIPTION,
@@ -94,11 +104,7 @@ def test_a_test_may_leave_out_the_prefix_of_the_server() -> None:
         "src/main/java/clinic/OwnerController.java": CONTROLLER,
         "src/test/java/clinic/OwnerControllerTests.java": TEST,
     }
-    (route,) = derive(files).documents
-    requests = [statement for statement in route.statements if statement.kind == "requests"]
-    assert [(request.path, request.line_start) for request in requests] == [
-        ("src/test/java/clinic/OwnerControllerTests.java", 7)
-    ]
+    assert requested(files) == {("GET /clinic/api/owners/{ownerId}", 7)}
 
 
 def test_an_optional_format_belongs_to_no_other_route() -> None:
@@ -115,17 +121,9 @@ class RestTest extends TestCase
     public function testAny($method) { $this->get('/rest/' . $method); }
 }
 """
-    app = (
-        "<?php\nreturn Application::configure()->withRouting(web: __DIR__.'/../routes/web.php');\n"
-    )
+    app = "<?php return Application::configure()->withRouting(web: __DIR__.'/../routes/web.php');"
     files = {"bootstrap/app.php": app, "routes/web.php": routes, "tests/RestTest.php": test}
-    found = derive(files).documents
-    assert {
-        (document.name.partition("/rest/")[2], statement.source)
-        for document in found
-        for statement in document.statements
-        if statement.kind == "requests"
-    } == {("ping{format?}", "RestTest::testPing"), ("stream{format?}", "RestTest::testStream")}
+    assert requested(files) == {("GET /rest/ping{format?}", 4), ("GET /rest/stream{format?}", 5)}
 
 
 def test_a_route_in_the_code_replaces_its_description() -> None:
@@ -149,10 +147,8 @@ app = FastAPI()
 def add_stabled(): ...
 """
     found = derive({"openapi.yml": DESCRIPTION, "app/main.py": app, "pets/server.go": HANDLERS})
-    assert {document.name for document in found.documents} == {
-        "route:POST /stables/pets",
-        "route:POST /clinic/api/pets",
-    }
+    names = {document.name for document in found.documents}
+    assert names == {"route:POST /stables/pets", "route:POST /clinic/api/pets"}
 
 
 def test_names_that_many_definitions_have_lead_nowhere() -> None:
@@ -192,22 +188,9 @@ def test_ends_of_a_path_start_with_a_literal_part(path: str, ends: list[str]) ->
 
 def test_a_requested_path_may_have_the_prefix_of_a_server() -> None:
     assert [*iter_route_endings("GET /api/v2/owners/5")] == ["get /v2/owners/{}", "get /owners/{}"]
-    assert [*iter_route_endings("/api/articles/my-first")] == [
-        "/articles/my-first",
-        "/articles/{}",
-        "/my-first",
-    ]
+    endings = ["/articles/my-first", "/articles/{}", "/my-first"]
+    assert [*iter_route_endings("/api/articles/my-first")] == endings
     assert [*iter_route_endings("owners.show")] == []
-
-
-def requested(files: Mapping[str, str]) -> set[tuple[str, int]]:
-    """Return the routes that tests request, each with the line of a request."""
-    return {
-        (document.name.removeprefix("route:"), statement.line_start)
-        for document in derive(files).documents
-        for statement in document.statements
-        if statement.kind == "requests"
-    }
 
 
 def test_name_of_a_flask_route_is_its_endpoint_or_its_function() -> None:

@@ -60,26 +60,31 @@ def symbol(name: str) -> FoundSymbol:
     return FoundSymbol(name, "class", True, 1, 1, *fake, {name: kind}, local_name=name)
 
 
+def view_of(fake: FakeRelations) -> RelationView:
+    return RelationView(fake, FlatScopes(), Caller())  # type: ignore[arg-type]
+
+
+def nodes_of(*names: str) -> dict[NodeKey, Node]:
+    return {("r", name): build_node(symbol(name)) for name in names}
+
+
 def brought(fake: FakeRelations, **found: float) -> Flow:
-    view = RelationView(fake, FlatScopes(), Caller())  # type: ignore[arg-type]
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
-    nodes = {key: build_node(symbol(key[1])) for key in seeds}
-    return flow_from_results(view, Neighbourhoods(), seeds, nodes)
+    return flow_from_results(view_of(fake), Neighbourhoods(), seeds, nodes_of(*found))
 
 
 def scores(found: Flow) -> dict[str, float]:
     return {one.node.name: one.score for one in found.nodes}
 
 
-def test_what_several_lead_to_gets_the_sum() -> None:
+def test_a_node_gets_the_sum_of_several_results() -> None:
     fake = FakeRelations(("A", "calls", "X"), ("B", "calls", "X"), ("A", "calls", "Y"))
     found = scores(brought(fake, A=1.0, B=1.0))
     assert found["X"] > found["Y"] > 0
-    alone = scores(brought(fake, A=1.0))
-    assert found["X"] > alone["X"]
+    assert found["X"] > scores(brought(fake, A=1.0))["X"]
 
 
-def test_what_everything_is_related_to_gets_less() -> None:
+def test_a_node_that_everything_uses_gets_less() -> None:
     crowd = [(f"C{number}", "uses_model", "M1") for number in range(200)]
     fake = FakeRelations(("A", "uses_model", "M1"), ("A", "uses_model", "M2"), *crowd)
     found = scores(brought(fake, A=1.0))
@@ -94,22 +99,19 @@ def test_relevance_fades_along_a_chain_and_its_path_is_returned() -> None:
     assert path == ("A", "B", "J", "D")
 
 
-def test_it_does_not_go_on_for_ever() -> None:
+def test_relevance_flows_three_steps_and_ends_in_a_ring() -> None:
     fake = FakeRelations(*((f"A{n}", "calls", f"A{n + 1}") for n in range(9)))
     assert set(scores(brought(fake, A0=1.0))) == {"A0", "A1", "A2", "A3"}
     ring = FakeRelations(("A", "calls", "B"), ("B", "calls", "A"))
     assert set(scores(brought(ring, A=1.0))) == {"A", "B"}
 
 
-def test_what_was_found_gains_by_its_neighbours() -> None:
-    fake = FakeRelations(("A", "calls", "B"))
-    found = scores(brought(fake, A=1.0, B=0.5))
-    assert found["A"] > 0
+def test_a_result_gains_by_its_neighbours() -> None:
+    assert scores(brought(FakeRelations(("A", "calls", "B")), A=1.0, B=0.5))["A"] > 0
 
 
-def test_a_made_job_is_dispatched() -> None:
-    fake = FakeRelations(("A", "makes", "J"), ("A", "makes", "S"))
-    found = scores(brought(fake, A=1.0))
+def test_a_created_job_is_dispatched() -> None:
+    found = scores(brought(FakeRelations(("A", "makes", "J"), ("A", "makes", "S")), A=1.0))
     assert found["J"] > found["S"] > 0
 
 
@@ -120,10 +122,8 @@ def test_a_policy_is_found_by_the_name_of_its_model() -> None:
 
 
 def test_documents_that_state_relations_are_returned() -> None:
-    fake = FakeRelations(("docs/adr/1.md", "documents", "A"))
-    assert brought(fake, A=1.0).stating_documents == {
-        "docs/adr/1.md": brought(fake, A=1.0).nodes[0].score
-    }
+    found = brought(FakeRelations(("docs/adr/1.md", "documents", "A")), A=1.0)
+    assert found.stating_documents == {"docs/adr/1.md": found.nodes[0].score}
 
 
 class CountingRelations(FakeRelations):
@@ -139,14 +139,6 @@ class CountingRelations(FakeRelations):
         return FoundEdges(super().find_edges(nodes).edges, cut=self.cut)
 
 
-def view_of(fake: FakeRelations) -> RelationView:
-    return RelationView(fake, FlatScopes(), Caller())  # type: ignore[arg-type]
-
-
-def nodes_of(*names: str) -> dict[NodeKey, Node]:
-    return {("r", name): build_node(symbol(name)) for name in names}
-
-
 def read_neighbourhoods(
     fake: FakeRelations, kept: Neighbourhoods, *names: str
 ) -> dict[str, Neighbourhood]:
@@ -156,10 +148,8 @@ def read_neighbourhoods(
 
 
 CHAIN = (
-    ("A", "calls", "B"),
-    ("B", "dispatches", "J"),
-    ("C", "uses_model", "M"),
-    ("A", "calls", "M"),
+    *(("A", "calls", "B"), ("B", "dispatches", "J")),
+    *(("C", "uses_model", "M"), ("A", "calls", "M")),
 )
 
 
@@ -175,10 +165,10 @@ def test_a_node_is_read_once() -> None:
 
 def test_ways_are_the_same_whatever_was_asked_before() -> None:
     kept = Neighbourhoods()
+    fake = CountingRelations(*CHAIN)
     for names in (("A",), ("B", "J"), ("M", "A", "C"), ("J", "C")):
-        assert read_neighbourhoods(CountingRelations(*CHAIN), kept, *names) == read_neighbourhoods(
-            CountingRelations(*CHAIN), Neighbourhoods(), *names
-        )
+        fresh = read_neighbourhoods(fake, Neighbourhoods(), *names)
+        assert read_neighbourhoods(fake, kept, *names) == fresh
 
 
 def test_ways_with_the_greatest_shares_come_first_and_both_directions_count() -> None:
@@ -215,17 +205,15 @@ class PartlyInferred(CountingRelations):
     """Relations of which those to names that start with I are inferred."""
 
     def find_edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
-        found = super().find_edges(nodes).edges
-        inferred = [e._replace(how="inferred", confidence=0.6) for e in found]
         return FoundEdges(
             [
-                sure if not sure.target.startswith("I") else other
-                for sure, other in zip(found, inferred, strict=True)
+                e._replace(how="inferred", confidence=0.6) if e.target.startswith("I") else e
+                for e in super().find_edges(nodes).edges
             ]
         )
 
 
-def test_what_is_inferred_takes_nothing_from_what_is_stated() -> None:
+def test_inferred_relations_take_nothing_from_stated_ones() -> None:
     fake = [("A", "calls", "B"), ("A", "calls", "I1"), ("A", "calls", "I2")]
     sure = shares(PartlyInferred(fake[0]), "A")["B"]
     one = shares(PartlyInferred(*fake[:2]), "A")
@@ -259,7 +247,7 @@ def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
         assert ("r", "R") not in {neighbour.key for neighbour in second.neighbours}
 
 
-def test_what_everything_names_leaves_room_for_the_others() -> None:
+def test_a_node_with_too_many_relations_leaves_room_for_others() -> None:
     class Crowded(CountingRelations):
         """Relations that are truncated when they are read together with M."""
 
@@ -278,7 +266,7 @@ def test_what_everything_names_leaves_room_for_the_others() -> None:
     assert len(fake.read) == read
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_neighbourhoods_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.relevance._MOST_NEIGHBOURS", 3)
     fake, kept = CountingRelations(*CHAIN), Neighbourhoods()
     first = read_neighbourhoods(fake, kept, "B")
@@ -306,8 +294,6 @@ def test_a_walk_finds_the_same_with_and_without_what_was_kept() -> None:
     for seeds in ({"A0": 1.0, "A3": 0.7}, {"B1": 0.9}, {"A0": 0.4, "J2": 1.0}):
         found = {("r", name): value for name, value in seeds.items()}
         nodes = nodes_of(*seeds)
-        fresh = flow_from_results(
-            view_of(CountingRelations(*edges)), Neighbourhoods(), found, nodes
-        )
+        fresh = flow_from_results(view_of(fake), Neighbourhoods(), found, nodes)
         assert flow_from_results(view_of(fake), kept, found, nodes) == fresh
         assert fresh.nodes

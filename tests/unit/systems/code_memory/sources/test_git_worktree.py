@@ -39,7 +39,7 @@ def test_committed_files_are_listed_by_blob_and_others_by_their_facts(made: Made
     assert contents(made.source())["src/new.py"] == "new = 1\n"
 
 
-def test_the_content_decides_and_not_when_a_file_was_written(made: MadeRepository) -> None:
+def test_content_decides_and_not_the_time_of_a_file(made: MadeRepository) -> None:
     before = listed(made.source())
     for path in FILES:
         os.utime(made.root / path, (OLD + 50, OLD + 50))
@@ -49,7 +49,7 @@ def test_the_content_decides_and_not_when_a_file_was_written(made: MadeRepositor
     assert listed(made.source()) == before
 
 
-def test_what_was_read_a_moment_after_it_was_written_is_listed_by_its_facts(
+def test_a_file_that_was_just_written_is_listed_by_its_facts(
     made: MadeRepository,
 ) -> None:
     made.write({"src/app.py": "print(1)\n"}, at=None)
@@ -104,6 +104,10 @@ def test_added_intended_removed_and_conflicting_files(made: MadeRepository) -> N
 def test_line_ends_of_the_worktree_are_no_change(
     made: MadeRepository, attributes: str, autocrlf: str | None
 ) -> None:
+    made.write({"src/app.py": "print(1)\r\n"})
+    assert listed(made.source())["src/app.py"].version is None, "nothing converts it"
+    assert contents(made.source())["src/app.py"] == "print(1)\r\n"
+    made.write({"src/app.py": "print(1)\n"})
     if autocrlf:
         made.git.config["core.autocrlf"] = autocrlf
     made.commit({".gitattributes": attributes, "a.md": "# A\n"})
@@ -113,12 +117,6 @@ def test_line_ends_of_the_worktree_are_no_change(
     assert listed(made.source())["src/app.py"].version is None
     assert contents(made.source())["src/app.py"] == "print(2)\n"
     assert made.source().read("src/app.py", max_bytes=100) == b"print(2)\n"
-
-
-def test_line_ends_are_content_where_nothing_converts_them(made: MadeRepository) -> None:
-    made.write({"src/app.py": "print(1)\r\n"})
-    assert listed(made.source())["src/app.py"].version is None
-    assert contents(made.source())["src/app.py"] == "print(1)\r\n"
 
 
 def test_a_case_only_rename_is_a_rename(made: MadeRepository) -> None:
@@ -156,7 +154,7 @@ def test_a_link_in_place_of_a_folder_leads_nowhere(made: MadeRepository, tmp_pat
         made.source().read("src/app.py", max_bytes=100)
 
 
-def test_what_changed_after_it_was_listed_has_vanished(made: MadeRepository) -> None:
+def test_a_file_that_changed_after_its_listing_has_vanished(made: MadeRepository) -> None:
     made.write({"src/app.py": "print(2)\n"})
     source = made.source()
     list(source.list())
@@ -184,13 +182,13 @@ def test_a_sparse_checkout_has_all_of_its_commit(made: MadeRepository) -> None:
     assert made.source().read("src/app.py", max_bytes=100) == b"print(1)\n"
 
 
-def test_a_damaged_index_is_told(made: MadeRepository) -> None:
+def test_a_damaged_index_fails_the_listing(made: MadeRepository) -> None:
     (made.folder / "index").write_bytes(b"DIRC\0\0\0\2\0\0\0\x09")
     with pytest.raises(ListingFailed, match="index"):
         list(made.source().list())
 
 
-def test_state_is_equal_until_anything_counts(made: MadeRepository) -> None:
+def test_state_changes_with_each_relevant_edit(made: MadeRepository) -> None:
     made.write({".gitignore": "*.tmp.py\n"})
     source = made.source()
     before = source.state()
@@ -213,7 +211,7 @@ def test_state_is_equal_until_anything_counts(made: MadeRepository) -> None:
     assert len({before, edited, added, attributed, unignored, committed}) == 6
 
 
-def test_differing_files_are_told(made: MadeRepository) -> None:
+def test_differing_files_are_described(made: MadeRepository) -> None:
     made.write({"src/app.py": "print(2)\n", "new.py": "x = 1\n"})
     (made.root / "README.md").unlink()
     described = made.source().describe(["src/app.py", "src/other.py", "new.py", "README.md"])
@@ -326,8 +324,8 @@ def test_any_edits_are_listed_as_a_recount_has_them(
             assert made.source().read(name, max_bytes=99).decode() == content
 
 
-def test_empty_files_stay_out_and_are_counted(made: MadeRepository) -> None:
+def test_empty_files_are_left_out_and_counted(made: MadeRepository) -> None:
     made.write({"src/__init__.py": "", "src/blank.py": " \n\n"})
     source = made.source()
-    assert {"src/__init__.py", "src/blank.py"}.isdisjoint(listed(source))
+    assert listed(source).keys() == FILES.keys()
     assert source.left_out["empty"] == 2

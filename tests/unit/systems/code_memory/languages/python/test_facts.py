@@ -104,9 +104,6 @@ class A(Base, Mixin):
         *(":A.deep", ".b.Base.deep", ":Mixin.deep"),
         *(":A.make", ".b.Base.make", ":Mixin.make"),
     ]
-
-
-def test_the_parent_of_one_base_is_known() -> None:
     text = "from a import B\nclass C(B):\n    def m(self):\n        super().m()\n"
     assert [f.values["name"] for f in read(text).facts if f.kind == "calls"] == ["a.B.m"]
 
@@ -203,10 +200,8 @@ class Migration(migrations.Migration):
 
 
 def units(text: str) -> list[tuple[str, str, bool, str]]:
-    return [
-        (unit.role, unit.symbol, unit.alone, text[unit.start : unit.end])
-        for unit in read(text).units
-    ]
+    found = read(text).units
+    return [(one.role, one.symbol, one.alone, text[one.start : one.end]) for one in found]
 
 
 def test_a_view_is_its_head_and_each_method() -> None:
@@ -255,11 +250,8 @@ def test_operations_on_tables_are_units_of_a_migration() -> None:
 
 def test_settings_are_keys_and_lists_of_routes_are_groups() -> None:
     settings = "DEBUG = True\nINSTALLED_APPS = [\n    'billing',\n]\nif DEBUG:\n    X = 1\n"
-    assert [unit[:2] for unit in units(settings)] == [
-        ("key", "DEBUG"),
-        ("key", "INSTALLED_APPS"),
-        ("rest", ""),
-    ]
+    found = [unit[:2] for unit in units(settings)]
+    assert found == [("key", "DEBUG"), ("key", "INSTALLED_APPS"), ("rest", "")]
     urls = "urlpatterns = [\n    path('a/', a),\n    path('b/', b),\n]\n"
     [only] = read(urls).units
     assert only.role == "group"
