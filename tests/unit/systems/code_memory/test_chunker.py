@@ -37,15 +37,10 @@ def test_what_stands_alone_stays_alone_and_the_rest_is_joined() -> None:
     pieces = [("a = 1", False), ("b = 2", False), ("def one(): pass", True), ("c = 3", False)]
     text = "\n\n".join(piece for piece, _ in pieces)
     passages = cut(text, units_of(text, *pieces))
-    assert [text[p.start : p.end] for p in passages] == [
-        "a = 1\n\nb = 2",
-        "def one(): pass",
-        "c = 3",
-    ]
-    assert [p.definition for p in passages] == [
-        Definition("function", ""),
-        Definition("function", "f2", "def f2"),
-        Definition("function", "f3", "def f3"),
+    assert [(text[p.start : p.end], p.definition) for p in passages] == [
+        ("a = 1\n\nb = 2", Definition("function", "")),
+        ("def one(): pass", Definition("function", "f2", "def f2")),
+        ("c = 3", Definition("function", "f3", "def f3")),
     ]
 
 
@@ -163,7 +158,7 @@ def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> 
     assert heading.adapt_to("docs/KNOWN_BUGS.md", "text/markdown") == heading
 
 
-def test_what_was_not_read_says_so_and_loses_nothing() -> None:
+def test_a_text_that_was_not_read_is_kept_whole_with_a_note() -> None:
     parsed = ParsedText("<?php\n\nfoo();\n", (), media_type="text/x-php")
     parameters = ChunkParameters(chunker.CODE, 1200, 200)
     made = chunk_document(parsed, parameters, parsed_digest="d", confined=False)
@@ -186,16 +181,15 @@ def test_facts_have_their_lines_and_the_masked_text_of_their_evidence() -> None:
     ]
 
 
-def test_layout_that_means_nothing_costs_no_vector() -> None:
+def test_a_change_of_layout_costs_no_vector() -> None:
     plain = "def one():\n    return 1\n\n\ndef two():\n    return 2"
     moved = "\r\n".join(f"    {line}  " for line in plain.split("\n"))
     assert normalize_code(moved) == normalize_code(plain)
     assert normalize_code(plain).startswith("def one():\n    return 1")
     same = {build_embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
     assert len(same) == 1
-    assert build_embedding_text(None, ("a.one",), moved) != build_embedding_text(
-        None, ("a.one",), plain
-    )
+    prose = {build_embedding_text(None, ("a.one",), text) for text in (plain, moved)}
+    assert len(prose) == 2
 
 
 def chunks_of(path: str, media_type: str, text: str) -> list[str]:
@@ -210,10 +204,8 @@ KEYS = "{" + ",\n".join(f'"label.number{at}": "Text of number {at}"' for at in r
 @pytest.mark.parametrize(
     "path",
     [
-        "lang/en/auth.json",
-        "public/intl/en-US.json",
-        "tests/fixtures/users.json",
-        "src/data/cities.json",
+        *("lang/en/auth.json", "public/intl/en-US.json"),
+        *("tests/fixtures/users.json", "src/data/cities.json"),
     ],
 )
 def test_keys_of_data_files_are_joined(path: str) -> None:

@@ -24,29 +24,21 @@ def rated(
     )
 
 
-def names(found: list[Candidate]) -> list[str]:
-    return [candidate.id.removesuffix(":") for candidate in found]
-
-
 def order(*given: RatedCandidate, asked: QuestionKinds = NOTHING) -> list[str]:
-    return names(arrange_candidates(given, asked, 10))
+    return [one.id.removesuffix(":") for one in arrange_candidates(given, asked, 10)]
 
 
 def test_another_file_comes_before_the_second_passage_of_one() -> None:
     first, second = rated("r/a.php", 1.0, symbol="A::x"), rated("r/a.php", 0.9, symbol="A::y")
-    assert order(first, second, rated("r/b.php", 0.8)) == [
-        "r/a.php:A::x",
-        "r/b.php",
-        "r/a.php:A::y",
-    ]
+    found = order(first, second, rated("r/b.php", 0.8))
+    assert found == ["r/a.php:A::x", "r/b.php", "r/a.php:A::y"]
 
 
-def test_the_best_of_each_kind_that_is_asked_for_comes_up() -> None:
+def test_the_best_of_each_wanted_kind_comes_first() -> None:
     asked = QuestionKinds(frozenset({"policy"}), is_about_tests=False, topic="")
     models = [rated(f"r/{n}.php", 1.0 - n / 100, "model") for n in range(5)]
     policies = [
-        rated("r/P.php", 0.5, "policy", "P::own"),
-        rated("r/Q.php", 0.4, "policy", "Q::own"),
+        rated(f"r/{n}.php", score, "policy", f"{n}::own") for n, score in (("P", 0.5), ("Q", 0.4))
     ]
     assert order(*models, *policies, asked=asked)[0] == "r/P.php:P::own"
     assert order(*models, *policies)[-2:] == ["r/P.php:P::own", "r/Q.php:Q::own"]
@@ -74,12 +66,8 @@ def test_what_the_caller_prefers_ranks_higher() -> None:
 
 
 def test_evidence_for_a_file_is_its_best_passage_and_the_scores_of_the_others() -> None:
-    passages = [
-        rated("r/one.go", 0.0, symbol="only"),
-        rated("r/three.go", 0.0, symbol="a"),
-        rated("r/three.go", 0.0, symbol="b"),
-        rated("r/three.go", 0.0, symbol="related"),
-    ]
+    passages = [rated("r/three.go", 0.0, symbol=name) for name in ("a", "b", "related")]
+    passages.append(rated("r/one.go", 0.0, symbol="only"))
     candidates = {one.candidate.id: one.candidate for one in passages}
     relevance = {"r/one.go:only": 1.0, "r/three.go:a": 0.5, "r/three.go:b": 0.9}
     relevance["r/three.go:related"] = 0.6
