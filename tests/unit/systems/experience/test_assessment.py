@@ -82,10 +82,7 @@ def test_each_aspect_is_graded_by_itself() -> None:
     assessing, chat, known = assessor(times=3)
     found = asyncio.run(assessing.assess(RECORD, known.patterns[:1], Caller()))
     assert [(grade.aspect, grade.grade) for grade in found.grades] == [
-        ("worth", 4),
-        ("relevance", 4),
-        ("relevance", 2),
-        ("clarity", 4),
+        *(("worth", 4), ("relevance", 4), ("relevance", 2), ("clarity", 4))
     ]
     assert found.means == {"relevance": 3.0, "clarity": 4.0, "worth": 4.0}
     assert known.asked[0].project_id == UUID(int=1)
@@ -98,7 +95,7 @@ def test_each_aspect_is_graded_by_itself() -> None:
     assert len({prompt.split("]")[0] for _, prompt in chat.prompts}) == 3
 
 
-def test_what_was_graded_before_a_failure_is_kept() -> None:
+def test_grades_before_a_failure_are_kept() -> None:
     assessing, _, known = assessor(times=4)
     found = asyncio.run(assessing.assess(RECORD, known.patterns, Caller()))
     assert (found.assessed, len(found.grades)) == (1, 5)
@@ -114,13 +111,9 @@ def test_a_failure_before_any_grade_is_an_error() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "Nothing to say.",
-        "{",
-        '{"grades": 5}',
+        *("", "Nothing to say.", "{", '{"grades": 5}', '{"grades": [{"number": 1}]}'),
         '{"grades": [{"number": 1, "grade": 6}]}',
-        '{"grades": [{"number": 1}]}',
     ],
 )
-def test_what_is_no_grade_is_none(text: str) -> None:
+def test_a_text_without_a_grade_has_none(text: str) -> None:
     assert parse_grades(text) == []

@@ -90,18 +90,13 @@ def test_a_failure_is_searched_in_the_form_of_its_question() -> None:
 
 
 @pytest.mark.parametrize("frames", [1, 25, 400])
-def test_of_a_trace_the_exception_is_searched_and_shown(frames: int) -> None:
-    trace = "\n".join(
-        [
-            "Traceback (most recent call last):",
-            *(f'  File "/app/m{n}.py", line {n}, in step\n    step()' for n in range(frames)),
-            "ValueError: 17 is no colour",
-        ]
-    )
+def test_the_exception_of_a_trace_is_searched_and_shown(frames: int) -> None:
+    called = [f'  File "/app/m{n}.py", line {n}, in step\n    step()' for n in range(frames)]
+    error = "ValueError: 17 is no colour"
+    trace = "\n".join(["Traceback (most recent call last):", *called, error])
     entry = replace(ENTRY, error_message=trace)
-    assert (
-        build_searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
-    )
+    searched = "Failure: The build fails\nError: ValueError: 0 is no colour"
+    assert build_searched_text(entry) == searched
     place = f"(at step in m{frames - 1}.py)"
     assert describe_problem(entry) == f"The build fails\nValueError: 17 is no colour {place}"
     assert describe_when_to_try(entry) == "After the error ValueError: 17 is no colour"
@@ -139,7 +134,7 @@ def test_the_first_and_the_last_lines_of_a_long_error_are_searched() -> None:
 
 
 @pytest.mark.parametrize("long", ["x" * 20_000, "word " * 4_000, "語" * 20_000, "\n" * 20_000])
-def test_nothing_that_is_searched_is_over_the_limit(long: str) -> None:
+def test_a_searched_text_is_within_the_limit(long: str) -> None:
     for entry in (
         replace(ENTRY, failure_description=long, error_message=long),
         replace(ENTRY, failure_description=long),

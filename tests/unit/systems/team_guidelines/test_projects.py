@@ -130,20 +130,12 @@ def test_a_gateway_stays_whatever_is_set() -> None:
         "embedder": {"providers": [{"provider": "openai", "base_url": gateway}]},
         "chat_model": {"model": "gpt-4o", "provider": "openai-compatible", "base_url": gateway},
     }
-    tenant = Tenant.from_config(
-        config(beginning=beginning, chat_model="gpt-4.1-mini", provider="openai")
-    )
+    made = config(beginning=beginning, chat_model="gpt-4.1-mini", provider="openai")
+    tenant = Tenant.from_config(made)
     assert tenant.chat_model is not None
     assert (tenant.chat_model.model, tenant.chat_model.base_url) == ("gpt-4.1-mini", gateway)
     assert tenant.embedder.providers is not None
     assert tenant.embedder.providers[0].base_url == gateway
-
-
-def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
-    beginning = {"embedder": {"provider": "local"}}
-    with pytest.raises(InvalidRequest, match="the operator has chosen the provider"):
-        config(beginning=beginning, provider="openai")
-    assert config(beginning=beginning, provider=None)["embedder"] == {"provider": "local"}
 
 
 @pytest.mark.parametrize(
@@ -163,10 +155,10 @@ def test_what_projects_begin_with_is_checked(beginning: dict[str, Any], message:
 
 @pytest.mark.parametrize("missing", ["organization", "project"])
 def test_the_profile_requires_both_names(missing: str) -> None:
-    given = {"organization": "acme", "project": "web"}
-    given.pop(missing)
+    given = {"id": "acme", "profile": PROFILE, "organization": "acme", "project": "web"}
+    del given[missing]
     with pytest.raises(ConfigurationError, match=f"requires the field {missing}"):
-        Tenant.from_config({"id": "acme", "profile": PROFILE, **given})
+        Tenant.from_config(given)
 
 
 def test_a_window_is_the_models_that_it_was_given_for() -> None:
@@ -180,7 +172,11 @@ def test_a_window_is_the_models_that_it_was_given_for() -> None:
     assert (other.base_url, other.context_window) == (gateway["base_url"], None)
 
 
-def test_only_an_operator_chooses_the_local_model() -> None:
+def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
+    beginning: dict[str, Any] = {"embedder": {"provider": "local"}}
+    with pytest.raises(InvalidRequest, match="the operator has chosen the provider"):
+        config(beginning=beginning, provider="openai")
+    assert config(beginning=beginning, provider=None)["embedder"] == {"provider": "local"}
     beginning = {"embedder": {"providers": [{"provider": "openai", "base_url": "https://x"}]}}
     present = config(beginning=beginning, provider="local")
     assert present["embedder"] == {"provider": "local"}

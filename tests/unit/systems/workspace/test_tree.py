@@ -55,11 +55,8 @@ def test_what_is_taken_out_takes_all_that_is_below_whoever_reads_it() -> None:
         plan = planned(out, [ROOT_PAGE], below)
         assert set(plan.scopes.values()) == {EXCLUDED}
     back = planned(page("a"), [ROOT_PAGE], below)
-    assert back.scopes == {
-        "a": build_page_scope(ROOT),
-        "b": build_page_scope("b"),
-        "c": build_page_scope("b"),
-    }
+    scopes = {"a": ROOT, "b": "b", "c": "b"}
+    assert back.scopes == {uuid: build_page_scope(of) for uuid, of in scopes.items()}
 
 
 def test_what_is_below_an_unknown_page_is_read_by_nobody() -> None:
@@ -79,9 +76,8 @@ def test_a_tree_has_a_deepest_level() -> None:
     chain = [ROOT_PAGE]
     for number in range(MAX_DEPTH - 2):
         chain.append(page(f"p{number}", chain[-1].uuid))
-    assert planned(page("last", chain[-1].uuid), chain, []).scopes == {
-        "last": build_page_scope(ROOT)
-    }
+    deepest = planned(page("last", chain[-1].uuid), chain, [])
+    assert deepest.scopes == {"last": build_page_scope(ROOT)}
     with pytest.raises(InvalidRequest, match="more than"):
         planned(page("last", chain[-1].uuid), chain, [page("below", "last")])
 

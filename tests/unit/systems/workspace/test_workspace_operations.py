@@ -23,9 +23,8 @@ from rag_assets.systems.workspace.settings import SettingsDraft
 
 
 def test_the_tree_is_changed_as_it_is_described() -> None:
-    described = build_app(
-        cast("Backend", None), routers=[tree_router, tree_lines, manifests]
-    ).openapi()
+    routers = [tree_router, tree_lines, manifests]
+    described = build_app(cast("Backend", None), routers=routers).openapi()
     schemas: dict[str, Any] = described["components"]["schemas"]
     for call, answer in (
         (workspace_operations.put_page("a", tenant="acme"), TreeChange),

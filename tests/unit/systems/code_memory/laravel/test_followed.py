@@ -10,6 +10,7 @@ from rag_assets.systems.code_memory.derived.documents import derive_documents
 from rag_assets.systems.code_memory.derived.model import DerivedDocument
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER
 
 MODELS = {
     "app/Models/User.php": """<?php
@@ -61,16 +62,7 @@ function currentTeam() { return auth()->user()?->currentTeam() ?? null; }
 function idleServers() { return currentTeam()->servers()->idle(); }
 function endless() { return endless(); }
 """,
-    "app/Providers/RouteServiceProvider.php": """<?php
-namespace App\\Providers;
-use Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider as Base;
-use Illuminate\\Support\\Facades\\Route;
-class RouteServiceProvider extends Base {
-    public function boot() {
-        $this->routes(fn () => Route::middleware('web')->group(base_path('routes/web.php')));
-    }
-}
-""",
+    "app/Providers/RouteServiceProvider.php": PROVIDER,
     "app/Finder.php": """<?php
 namespace App;
 use App\\Models\\Server;

@@ -18,6 +18,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     iter_usual_policies,
 )
 from rag_assets.systems.code_memory.symbols.source_types import get_source_type
+from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE
 
 BOOKING = "App\\Models\\Travel\\Booking"
@@ -144,12 +145,7 @@ class AuthServiceProvider extends Base {
     protected $policies = [\\App\\Models\\Line::class => \\App\\Rules\\Lines::class];
 }
 """,
-    "app/Providers/RouteServiceProvider.php": """<?php
-namespace App\\Providers;
-class RouteServiceProvider extends \\Illuminate\\Support\\ServiceProvider {
-    public function boot() { $this->loadRoutesFrom(__DIR__.'/../../routes/web.php'); }
-}
-""",
+    "app/Providers/RouteServiceProvider.php": PROVIDER,
 }
 
 
