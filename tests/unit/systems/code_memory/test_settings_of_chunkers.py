@@ -14,10 +14,8 @@ from tests.chunking import require_levels
 
 
 def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
-    tenant = Tenant.from_config(
-        {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
-        | {"sources": [{"name": "repo", "root": "/tmp"}]}
-    )
+    names = {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
+    tenant = Tenant.from_config({**names, "sources": [{"name": "repo", "root": "/tmp"}]})
     of = {"source": "repo", "source_type": "file", "media_type": MARKDOWN}
     usual = tenant.chunk_parameters(**of)
     assert tenant.chunk_parameters(**of, path="docs/guide.md") == usual

@@ -12,20 +12,15 @@ SQLITE_TYPES = {
     **dict.fromkeys(
         ["integer", "tinyInteger", "smallInteger", "mediumInteger", "bigInteger", "year"], "integer"
     ),
-    **dict.fromkeys(
-        ["char", "string", "enum", "set", "uuid", "ipAddress", "macAddress"], "varchar"
-    ),
+    **dict.fromkeys(["char", "string", "enum", "set", "uuid", "ipAddress"], "varchar"),
     **dict.fromkeys(["text", "tinyText", "mediumText", "longText", "json", "jsonb"], "text"),
     **dict.fromkeys(["dateTime", "dateTimeTz", "timestamp", "timestampTz"], "datetime"),
     **dict.fromkeys(["time", "timeTz"], "time"),
-    "float": "float",
-    "double": "float",
+    **dict.fromkeys(["float", "double"], "float"),
+    "macAddress": "varchar",
     "decimal": "numeric",
     "boolean": "tinyint(1)",
-    "date": "date",
     "binary": "blob",
-    "geometry": "geometry",
-    "point": "point",
 }
 
 

@@ -9,9 +9,8 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
-from rag_assets.search.progress import SearchProgress, VerifiedCandidates
+from rag_assets.search.progress import VerifiedCandidates
 from rag_assets.search.recall import VerifyStep
-from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval import questions
 from rag_assets.systems.code_memory.retrieval.questions import report_unknown_names
@@ -22,9 +21,8 @@ HIT = cast("Hit", object())
 @pytest.fixture
 def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
     view = Mock()
-    view.find_by_name.return_value = view.find_by_suffix.return_value = (
-        view.find_files_by_suffix.return_value
-    ) = []
+    for find in (view.find_by_name, view.find_by_suffix, view.find_files_by_suffix):
+        find.return_value = []
     view.find_edges_of_names.return_value.edges = []
     monkeypatch.setattr(questions, "RelationViews", lambda _: Mock(get_view=lambda _: view))
     monkeypatch.setattr(questions, "find_nearest_names", lambda *_: [])
@@ -46,14 +44,8 @@ def answer_to(
     monkeypatch.setattr(VerifyStep, "confirm", confirmed)
     progress = Mock(scopes=frozenset(), moved=Mock(), walk=Mock(leading=leading))
     progress.search.request = SearchRequest.of(query=query, **given)
-    services = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
-    return asyncio.run(
-        report_unknown_names(
-            cast("SearchServices", services),
-            cast("SearchProgress", progress),
-            SearchAnswer(hits=(HIT,)),
-        )
-    )
+    services: Any = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
+    return asyncio.run(report_unknown_names(services, progress, SearchAnswer(hits=(HIT,))))
 
 
 def test_a_question_of_an_unknown_name_has_no_hits(
