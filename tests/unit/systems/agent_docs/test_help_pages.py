@@ -112,21 +112,25 @@ def test_pages_of_both_forms_have_their_sections_and_exact_names(
 
 @pytest.mark.slow
 @needs_renderers
-def test_a_page_that_no_renderer_reads_is_named_and_left_out(tmp_path: Path) -> None:
-    variables = machine(tmp_path, "pandoc", tool=MAN, tool_add=MDOC)
-    found = build_man_pages(["tool"], variables, max_calls=9)
-    assert [page.command for page in found.pages] == ["tool"]
-    assert found.warnings == (
-        "tool add: it is written in mdoc, which needs mandoc; it is left out",
-    )
-
-
-@pytest.mark.slow
-@needs_renderers
-def test_an_empty_page_is_named_and_left_out(tmp_path: Path) -> None:
-    found = build_man_pages(["tool"], machine(tmp_path, *RENDERERS, tool=""), max_calls=9)
-    assert found.pages == ()
-    assert found.warnings == ("tool: pandoc cannot render its page; it is left out",)
+@pytest.mark.parametrize(
+    ("renderers", "pages", "kept", "warning"),
+    [
+        (
+            ("pandoc",),
+            {"tool": MAN, "tool_add": MDOC},
+            ["tool"],
+            "tool add: it is written in mdoc, which needs mandoc; it is left out",
+        ),
+        (RENDERERS, {"tool": ""}, [], "tool: pandoc cannot render its page; it is left out"),
+    ],
+    ids=["unreadable", "empty"],
+)
+def test_a_page_that_cannot_be_rendered_is_reported_and_left_out(
+    renderers: tuple[str, ...], pages: dict[str, str], kept: list[str], warning: str, tmp_path: Path
+) -> None:
+    found = build_man_pages(["tool"], machine(tmp_path, *renderers, **pages), max_calls=9)
+    assert [page.command for page in found.pages] == kept
+    assert found.warnings == (warning,)
 
 
 @pytest.mark.slow

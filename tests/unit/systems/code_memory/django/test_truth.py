@@ -72,14 +72,9 @@ urlpatterns = [
 def truth(root: Path, settings: str, *more: str) -> Any:
     script = Path(__file__).with_name("truth.py")
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": settings, "PYTHONPATH": str(root)}
+    command = [sys.executable, str(script), *more]
     done = subprocess.run(
-        [sys.executable, str(script), *more],
-        env=environment,
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
+        command, env=environment, cwd=root, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -91,11 +86,6 @@ def own_apps() -> list[FileFacts]:
         paths += sorted((PACKAGE / name).rglob("*.py"))
     texts = {str(path.relative_to(PACKAGE.parent)): path.read_text("utf-8") for path in paths}
     return facts({**texts, **OWN})
-
-
-def of_package(package: Path) -> dict[str, str]:
-    paths = sorted(package.rglob("*.py"))
-    return {str(path.relative_to(package.parent)): path.read_text("utf-8") for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +108,9 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Fil
     root = tmp_path_factory.mktemp("rdmo")
     written(root, RDMO)
     package = Path(rdmo.__file__).parent
-    return truth(root, "config.settings", "create"), facts({**of_package(package), **RDMO})
+    paths = sorted(package.rglob("*.py"))
+    texts = {str(path.relative_to(package.parent)): path.read_text("utf-8") for path in paths}
+    return truth(root, "config.settings", "create"), facts({**texts, **RDMO})
 
 
 def different_routes(

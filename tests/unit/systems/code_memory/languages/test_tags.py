@@ -23,6 +23,7 @@ from rag_assets.systems.code_memory.languages.tree import get_syntax_tree
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import USES, NameUse, list_names, parse_uses
 from tests.cost import assert_linear
+from tests.unit.systems.code_memory.languages.readers import assert_covers
 
 SAMPLES = Path(__file__).parent / "tag_samples"
 ASKED_FOR = """
@@ -94,8 +95,7 @@ def test_definitions_and_references_of_a_sample(path: Path) -> None:
 def test_units_cover_a_sample_and_each_word_is_in_its_index(path: Path) -> None:
     text, language = path.read_text(), language_of(path)
     reading = read_code(text, f"text/x-{language.name}")
-    covered = "".join(text[unit.start : unit.end] for unit in reading.units)
-    assert "".join(covered.split()) == "".join(text.split())
+    assert_covers(text, reading)
     [index] = [str(fact.values["names"]) for fact in reading.facts if fact.kind == USES]
     names = set(list_names(index))
     tags = read_tags(text, language)
@@ -192,8 +192,7 @@ HOSTILE = (
 def test_hostile_text_is_read_in_bounded_time_and_covered(language: str) -> None:
     for text in HOSTILE:
         reading = read_code(text, f"text/x-{language}")
-        covered = "".join(text[unit.start : unit.end] for unit in reading.units)
-        assert "".join(covered.split()) == "".join(text.split())
+        assert_covers(text, reading)
         for fact in reading.facts:
             if fact.kind == USES:
                 for line in filter(None, str(fact.values["names"]).split("\n")):
@@ -338,8 +337,7 @@ def test_each_definition_is_a_unit_with_a_nested_name(
     assert [unit.symbol for unit in reading.units if unit.symbol] == symbols
     declared = [fact.symbol for fact in reading.facts if fact.kind == "declares"]
     assert declared == symbols
-    covered = "".join(text[unit.start : unit.end] for unit in reading.units)
-    assert "".join(covered.split()) == "".join(text.split())
+    assert_covers(text, reading)
 
 
 def test_a_comment_belongs_to_the_definition_below_it() -> None:

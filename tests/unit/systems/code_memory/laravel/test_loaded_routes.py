@@ -14,20 +14,15 @@ from tests.cost import assert_linear
 
 WEB = "<?php use Illuminate\\Support\\Facades\\Route;\n"
 ONE = WEB + "Route::get('one', 'C@one')->name('one');"
-PROVIDER = """<?php
-namespace {space};
-use Illuminate\\Support\\Facades\\Route;
-use Illuminate\\Support\\ServiceProvider;
-class {name} extends ServiceProvider
-{{
-{body}
-}}
-"""
 
 
 def provider(body: str, *, name: str = "BlogServiceProvider", space: str = "Blog") -> str:
     """Return a service provider with these members."""
-    return PROVIDER.format(space=space, name=name, body=body)
+    return (
+        f"<?php\nnamespace {space};\nuse Illuminate\\Support\\Facades\\Route;\n"
+        "use Illuminate\\Support\\ServiceProvider;\n"
+        f"class {name} extends ServiceProvider\n{{\n{body}\n}}\n"
+    )
 
 
 def boots(uri: str, name: str, space: str = "App") -> str:

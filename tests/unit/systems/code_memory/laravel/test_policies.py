@@ -70,7 +70,9 @@ def test_a_policy_has_the_names_that_laravel_tries() -> None:
         ("Invoice", []),
     ],
 )
-def test_the_usual_ones_are_among_them(model: str, usual: list[str]) -> None:
+def test_the_usual_policies_are_among_those_that_laravel_tries(
+    model: str, usual: list[str]
+) -> None:
     assert list(iter_usual_policies(model)) == usual
     assert set(usual) <= set(iter_tried_policies(model))
 
@@ -90,12 +92,12 @@ def test_who_authorizes_asks_a_method_of_the_policy(asker: str, method: str) -> 
     assert (source, f"App\\Policies\\BookingPolicy::{method}") in asks(CONTROLLER)
 
 
-def test_what_is_not_known_asks_nobody() -> None:
+def test_an_unknown_object_asks_nobody() -> None:
     assert not {ask for ask in asks(CONTROLLER) if ask[0].endswith("::any")}
     assert asks("<?php class A { function f($x) { $this->authorize('view', $x); } }") == set()
 
 
-def test_it_is_told_where_there_is_such_a_policy() -> None:
+def test_a_check_of_an_existing_policy_authorizes() -> None:
     assert ASKS in UNNAMED
     assert NAMED[ASKS, "policy"] == "authorizes"
 
@@ -212,15 +214,12 @@ class AuthServiceProvider {
 """
 
 
-def gate_edges(text: str) -> set[tuple[str, str]]:
-    edges = build_relations(read(text).facts).edges
-    return {(edge.source, edge.target) for edge in edges if edge.kind == "authorizes"}
-
-
 def test_a_gate_tells_who_answers_for_an_ability() -> None:
     policy = "App\\Policies\\NotePolicy"
     usual = {"viewAny", "view", "create", "update", "delete"}
-    assert gate_edges(GATES) == {
+    relations = build_relations(read(GATES).facts)
+    found = {(one.source, one.target) for one in relations.edges if one.kind == "authorizes"}
+    assert found == {
         ("ability:manage notes", f"{policy}::manageNotes"),
         ("ability:audit", "App\\Rules\\Audit::__invoke"),
         ("ability:send-note", f"{policy}::send"),
@@ -228,7 +227,7 @@ def test_a_gate_tells_who_answers_for_an_ability() -> None:
         ("ability:files.read", f"{policy}::view"),
         ("ability:old", f"{policy}::old"),
     }
-    defined = {symbol.name: symbol.short for symbol in build_relations(read(GATES).facts).symbols}
+    defined = {symbol.name: symbol.short for symbol in relations.symbols}
     assert defined["ability:close"] == "close"
     assert defined["ability:notes.view"] == "notes.view"
     assert get_source_type("ability", "ability:close", {}, "code") == "policy"
@@ -247,12 +246,8 @@ class NoteController {
 
 def test_who_asks_for_an_ability_leads_to_it() -> None:
     edges = build_relations(read(ASKING).facts).edges
-    kinds = {"authorizes", "touches", ASKS}
-    found = {
-        (edge.source.rpartition("::")[2], edge.kind, edge.target)
-        for edge in edges
-        if edge.kind in kinds
-    }
+    told = [one for one in edges if one.kind in {"authorizes", "touches", ASKS}]
+    found = {(edge.source.rpartition("::")[2], edge.kind, edge.target) for edge in told}
     note = "App\\Models\\Note"
     assert found == {
         ("index", "authorizes", "ability:manage notes"),
@@ -265,7 +260,7 @@ def test_who_asks_for_an_ability_leads_to_it() -> None:
     }
 
 
-def test_what_may_be_one_of_several_asks_the_policy_of_each() -> None:
+def test_an_object_of_several_types_asks_the_policy_of_each() -> None:
     text = """<?php
 namespace App\\Http\\Controllers;
 use App\\Models\\{Bill, Note};
@@ -395,7 +390,7 @@ def test_names_in_a_circle_stand_for_what_else_they_name() -> None:
     assert found == {"a": ("X\\Two", "X\\One"), "b": ("X\\One", "X\\Two")}
 
 
-def test_late_versions_name_their_own_middleware() -> None:
+def test_later_versions_name_middleware_by_default() -> None:
     text = """<?php $middleware->web(append: [\\App\\A::class]);
         $middleware->alias(['auth' => B\\C::class]);"""
     own = FileFacts("a.php", "php", read(text).facts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import build_relations
-from rag_assets.systems.code_memory.symbols.model import Unit
+from tests.unit.systems.code_memory.languages.readers import assert_covers, named
 
 TEXT = """<?php
 namespace App\\Jobs;
@@ -45,12 +44,9 @@ abstract class Send extends Job implements ShouldQueue, \\Countable
 """
 
 
-def stated(kind: str, symbol: str | None = None) -> list[str]:
-    return [
-        fact.values["name"]
-        for fact in read(TEXT).facts
-        if fact.kind == kind and symbol in {None, fact.symbol}
-    ]
+def stated(kind: str, *symbols: str) -> list[str]:
+    facts = [fact for fact in read(TEXT).facts if fact.kind == kind]
+    return [fact.values["name"] for fact in facts if not symbols or fact.symbol in symbols]
 
 
 def test_ancestry_and_imports_are_fully_qualified() -> None:
@@ -77,8 +73,7 @@ def test_calls_are_told_only_where_the_receiver_is_known() -> None:
 
 def calls(body: str, *, head: str = "") -> set[str]:
     text = f"<?php\nuse App\\Bill; class A extends B {{ {head} function f(Bill $b) {{ {body} }} }}"
-    found = [fact for fact in read(text).facts if fact.kind == "calls" and fact.symbol == "A::f"]
-    return {fact.values["name"] for fact in found}
+    return {name for symbol, name in named(read(text), "calls") if symbol == "A::f"}
 
 
 @pytest.mark.parametrize(
@@ -127,9 +122,9 @@ def test_each_type_of_a_union_is_taken_and_called() -> None:
 
 def test_the_returned_type_of_an_own_method_is_known() -> None:
     head = "function one(): ?Bill {} function any(): Bill|int {} function own(): static {} "
-    for named in ("$this->one()", "self::any()", "$this->ANY()"):
-        assert "App\\Bill::a" in calls(f"$x = {named}; $x->a();", head=head)
-        assert "App\\Bill::a" in calls(f"{named}->a();", head=head)
+    for call in ("$this->one()", "self::any()", "$this->ANY()"):
+        assert "App\\Bill::a" in calls(f"$x = {call}; $x->a();", head=head)
+        assert "App\\Bill::a" in calls(f"{call}->a();", head=head)
     assert "A::a" in calls("$x = $this->own(); $x->a();", head=head)
     assert calls("$x = $other->one(); $x->a();", head=head) == set()
 
@@ -362,12 +357,6 @@ def units(text: str) -> list[tuple[str, str, str]]:
     return [(unit.role, unit.symbol, text[unit.start : unit.end]) for unit in read(text).units]
 
 
-def covers(text: str, found: tuple[Unit, ...]) -> bool:
-    visible = "".join("".join(text[unit.start : unit.end].split()) for unit in found)
-    apart = all(a.end <= b.start for a, b in pairwise(found))
-    return apart and visible == "".join(text.split())
-
-
 def test_a_class_is_its_head_and_each_method() -> None:
     found = read(CLASS).units
     name = "App\\Http\\Controllers\\InvoiceController"
@@ -437,7 +426,7 @@ return new class extends Migration {
     ]
     [down] = [unit for unit in read(text).units if unit.symbol.endswith("::down")]
     assert not down.alone
-    assert covers(text, read(text).units)
+    assert_covers(text, read(text))
 
 
 def test_groups_of_routes_stand_alone_and_other_routes_are_joined() -> None:
@@ -493,7 +482,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=25).map("".join))
 def test_units_cover_any_text_once(text: str) -> None:
-    assert covers(text, read(text).units)
+    assert_covers(text, read(text))
 
 
 def test_text_that_is_not_php_has_a_note() -> None:

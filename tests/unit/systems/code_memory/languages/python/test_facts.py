@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from rag_assets.systems.code_memory.languages.python.source import (
     get_module_name,
     resolve_reference,
 )
+from tests.unit.systems.code_memory.languages.readers import assert_covers
 
 TEXT = """
 import os.path
@@ -261,7 +260,4 @@ def test_settings_are_keys_and_lists_of_routes_are_groups() -> None:
 @given(st.lists(st.sampled_from([*VIEW.splitlines(), *MODEL.splitlines(), "é = '…'", "\t)"])))
 def test_units_cover_any_text_and_do_not_overlap(lines: list[str]) -> None:
     text = "\n".join(lines)
-    found = read(text).units
-    visible = "".join("".join(text[unit.start : unit.end].split()) for unit in found)
-    assert visible == "".join(text.split())
-    assert all(a.end <= b.start for a, b in pairwise(found))
+    assert_covers(text, read(text))
