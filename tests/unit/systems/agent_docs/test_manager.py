@@ -129,7 +129,7 @@ def test_added_removed_and_renamed_files_are_followed(work: Work) -> None:
     assert {chunk.source_path for chunk in work.store.chunks("x")} == {"c.md", "d.md", "z.md"}
 
 
-def test_a_touched_file_costs_its_hash_alone(work: Work) -> None:
+def test_a_touched_file_is_only_hashed_again(work: Work) -> None:
     work.ensure()
     os.utime(work.folder / "a.md", (time.time() - 20,) * 2)
     assert not work.manager.is_current("x", ["*.md"], work.folder)
@@ -177,7 +177,7 @@ def test_a_damaged_store_is_built_again(name: str, tmp_path: Path) -> None:
     assert (kept / f"{name}.damaged-1").is_file()
 
 
-def test_a_time_in_the_future_is_believed(work: Work) -> None:
+def test_a_modification_time_in_the_future_is_trusted(work: Work) -> None:
     """An edit now would change the modification time."""
     work.write("a.md", "From another time.", age=-1_000_000)
     work.ensure()
@@ -203,7 +203,7 @@ def test_a_failure_leaves_the_former_index(work: Work) -> None:
     assert work.ensure().embedded == 1
 
 
-def test_a_text_that_can_have_no_vector_stops_no_other(work: Work) -> None:
+def test_a_text_that_the_model_rejects_stops_no_other(work: Work) -> None:
     work.embedder.refused = "refused"
     work.write("r.md", "This is refused.")
     report = work.ensure()
@@ -212,7 +212,7 @@ def test_a_text_that_can_have_no_vector_stops_no_other(work: Work) -> None:
     assert not work.ensure().built
 
 
-def test_what_cannot_be_read_is_told_and_stops_nothing(work: Work) -> None:
+def test_unreadable_files_are_reported_and_stop_nothing(work: Work) -> None:
     (work.folder / "bin.md").write_bytes(b"\0\0\0")
     (work.folder / "wide.md").write_bytes("text".encode("utf-16"))
     (work.folder / "big.md").write_bytes(b"x" * (5 * 1024 * 1024 + 1))
@@ -233,7 +233,7 @@ def test_patterns_without_files_make_an_empty_index(work: Work) -> None:
 def test_a_search_finds_equal_texts_and_words(work: Work) -> None:
     work.write("flag.md", "The option --frobnicate-hard is dangerous.")
     work.ensure()
-    text = next(chunk for chunk in work.store.chunks("x") if "frobnicate" in chunk.content).content
+    [text] = [one.content for one in work.store.chunks("x") if "frobnicate" in one.content]
     best = work.manager.search("x", text, 3)[0]
     assert (best.chunk.source_path, best.score) == ("flag.md", pytest.approx(1.0, abs=1e-4))
     fused = work.manager.search("x", "--frobnicate-hard", 3, mode="hybrid")

@@ -26,24 +26,11 @@ from rag_assets.systems.experience.ranking import (
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 PATTERN = Pattern(
-    id=UUID(int=1),
-    entry_type="failure_solution",
-    quality="HIGH",
-    problem="p",
-    solution="s",
-    when_to_try="w",
-    success_count=1,
-    failure_count=0,
-    label="Less Common",
-    score=0.8,
-    agent_type="any",
-    gate_type=None,
-    task_type=None,
-    technology=None,
-    projects=(),
-    first_embedded_at=DAY,
-    last_embedded_at=DAY,
-)
+    id=UUID(int=1), entry_type="failure_solution", quality="HIGH", problem="p", solution="s",
+    when_to_try="w", success_count=1, failure_count=0, label="Less Common", score=0.8,
+    agent_type="any", gate_type=None, task_type=None, technology=None, projects=(),
+    first_embedded_at=DAY, last_embedded_at=DAY,
+)  # fmt: skip
 counts = st.integers(0, 2_000)
 
 

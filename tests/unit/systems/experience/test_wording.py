@@ -25,28 +25,13 @@ from rag_assets.systems.experience.wording import (
 )
 
 ENTRY = Entry(
-    id=uuid4(),
-    entry_type="failure_solution",
-    project_id=uuid4(),
-    agent_type="tester",
-    task_type=None,
-    technology=None,
-    failure_description="The build fails",
-    error_message=None,
-    solution_steps="Pin the version.",
-    gate_type=None,
-    human_feedback=None,
-    revision_approach=None,
-    approved_approach=None,
-    when_to_try=None,
-    about=(),
-    contributed_by=None,
-    captured_at=datetime(2026, 1, 1, tzinfo=UTC),
-    checkpoint_id=None,
-    document_id=None,
-    pattern_id=None,
-    embedded_at=None,
-)
+    id=uuid4(), entry_type="failure_solution", project_id=uuid4(), agent_type="tester",
+    task_type=None, technology=None, failure_description="The build fails", error_message=None,
+    solution_steps="Pin the version.", gate_type=None, human_feedback=None, revision_approach=None,
+    approved_approach=None, when_to_try=None, about=(), contributed_by=None,
+    captured_at=datetime(2026, 1, 1, tzinfo=UTC), checkpoint_id=None, document_id=None,
+    pattern_id=None, embedded_at=None,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

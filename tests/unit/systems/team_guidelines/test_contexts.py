@@ -21,6 +21,7 @@ from rag_assets.search.model import Hit
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.contexts import HEADING, render_passages, render_text
 from rag_assets.systems.team_guidelines.errors import GuidelinesOff
+from tests.unit.search.hits import hit_of
 
 MARKER = re.compile(r"^--- Passage \[(\d+)\] \(source: (.*)\) ---$", re.MULTILINE)
 words = st.text(st.sampled_from("abc äß語\n.#-|<>[]()\\`*🙂 "), max_size=40)
@@ -38,34 +39,8 @@ names = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters=
 
 
 def hit(text: str = "Use locators.", *, name: str = "rules.pdf", **changes: object) -> Hit:
-    made = Hit(
-        number=1,
-        ordinal=3,
-        score=0.8,
-        cosine=0.8,
-        text=text,
-        excerpt="",
-        uri=build_uri("guidelines", f"0123/{name}"),
-        title=None,
-        heading_path=(),
-        media_type="application/pdf",
-        language=None,
-        modified_at=None,
-        start=0,
-        end=len(text),
-        document_id="d",
-        chunk_id="",
-        source_sha256=None,
-        stale=False,
-        page=None,
-        slide=None,
-        sheet=None,
-        row_start=None,
-        row_end=None,
-        line_start=None,
-        line_end=None,
-    )
-    return replace(made, **changes)
+    found = hit_of(text, score=0.8, uri=build_uri("guidelines", f"0123/{name}"))
+    return replace(found, **{"ordinal": 3, **changes})
 
 
 @given(

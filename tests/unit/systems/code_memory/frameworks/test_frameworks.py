@@ -39,25 +39,11 @@ from tests.unit.privacy.secrets import planted
 
 SAMPLES = Path(__file__).parent / "samples"
 LANGUAGES = {
-    ".cs": "csharp",
-    ".ex": "elixir",
-    ".exs": "elixir",
-    ".go": "go",
-    ".java": "java",
-    ".js": "javascript",
-    ".kt": "kotlin",
-    ".php": "php",
-    ".prisma": "prisma",
-    ".py": "python",
-    ".rb": "ruby",
-    ".rs": "rust",
-    ".svelte": "svelte",
-    ".swift": "swift",
-    ".ts": "typescript",
-    ".tsx": "typescript",
-    ".vue": "vue",
-    ".yml": "yaml",
-}
+    ".cs": "csharp", ".ex": "elixir", ".exs": "elixir", ".go": "go", ".java": "java",
+    ".js": "javascript", ".kt": "kotlin", ".php": "php", ".prisma": "prisma", ".py": "python",
+    ".rb": "ruby", ".rs": "rust", ".svelte": "svelte", ".swift": "swift", ".ts": "typescript",
+    ".tsx": "typescript", ".vue": "vue", ".yml": "yaml",
+}  # fmt: skip
 HOSTILE_SECONDS = 10.0
 MOST_FACTS = 2_001
 

@@ -82,16 +82,10 @@ def test_use_tells_what_a_class_is() -> None:
         " class Start { function go() { dispatch(new Ship()); } }",
     )
     assert found == {
-        "Paid": "event",
-        "Notify": "listener",
-        "Log": "listener",
-        "Guard": "policy",
-        "Rates": "service",
-        "Adapter": "service",
-        "A\\Company": "middleware",
-        "Ship": "job",
+        "Paid": "event", "Notify": "listener", "Log": "listener", "Guard": "policy",
+        "Rates": "service", "Adapter": "service", "A\\Company": "middleware", "Ship": "job",
         "Told": "event",
-    }
+    }  # fmt: skip
 
 
 def test_what_is_queued_is_a_job_unless_it_is_something_else() -> None:
