@@ -46,10 +46,7 @@ def test_each_problem_of_a_system_has_the_name_that_the_system_declares() -> Non
     problems = installed_systems().load("problems")
     assert problems
     assert all(get_problem_kind(error).name == name for name, error in problems.items())
-
-
-def test_problems_of_systems_are_documented_with_those_of_the_core() -> None:
-    assert set(get_kinds_by_error()) == {*KINDS, *installed_systems().load("problems").values()}
+    assert set(get_kinds_by_error()) == {*KINDS, *problems.values()}
 
 
 PROGRAM = (

@@ -116,7 +116,7 @@ def test_a_credential_is_masked_in_its_passage_and_its_rule_named() -> None:
         (b"  \n", "empty"),
     ],
 )
-def test_what_is_no_text_is_refused(data: bytes, why: str) -> None:
+def test_data_that_is_no_text_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(DocumentRejected, match=why):
         cut_file("a", "a.md", data, Chunking(), plain)
 

@@ -176,7 +176,7 @@ def test_a_source_of_a_project_stays_within_its_folders(tmp_path: Path) -> None:
         assert "docs/a.md" in listed_paths(GlobsSource(allowed, Roots()))
 
 
-def test_what_the_project_keeps_is_no_documentation(tmp_path: Path) -> None:
+def test_data_of_rag_assets_is_no_documentation(tmp_path: Path) -> None:
     state = tmp_path / ".local"
     write(tmp_path, "a.md", ".local/key.md")
     context = {"forbidden_roots": (state,)}
@@ -189,7 +189,7 @@ def test_what_the_project_keeps_is_no_documentation(tmp_path: Path) -> None:
         source(tmp_path, "/etc/*", allowed_roots=(tmp_path,))
 
 
-def test_a_listing_that_cannot_be_whole_fails(
+def test_an_incomplete_listing_fails(
     open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
 ) -> None:
     with pytest.raises(ListingFailed, match=r"the base .* is missing"):

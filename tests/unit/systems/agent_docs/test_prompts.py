@@ -71,7 +71,7 @@ def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
         assert found.text.index("--- two.md ---") < found.text.index("--- one.md ---")
 
 
-def test_what_is_left_out_is_named(docs: Path) -> None:
+def test_omitted_sections_are_named(docs: Path) -> None:
     documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     names = preload(documentation, 150).left_out
     assert names[0].startswith("two.md: Section")
@@ -102,7 +102,7 @@ def test_the_strategy_decides_what_a_prompt_has(docs: Path) -> None:
         ("{strategy: rag}", "true", False),
     ],
 )
-def test_which_agents_have_the_tool(
+def test_rag_agents_with_sources_have_the_tool(
     docs: Path, docs_of_agent: str, variable: str, has: bool
 ) -> None:
     found = configured(docs, docs_of_agent, {"SWEBASH_AI_TOOLS_RAG": variable})

@@ -243,7 +243,7 @@ def test_a_database_of_an_earlier_version_is_built_again(path: Path) -> None:
         " SELECT id, 'other', source_path, byte_offset, agent_id, '[1]' FROM chunks LIMIT 1",
     ],
 )
-def test_what_another_program_changes_makes_the_state_unknown(change: str, path: Path) -> None:
+def test_a_change_by_another_program_makes_the_state_unknown(change: str, path: Path) -> None:
     store = SqliteStore(path)
     replaced(store, new=False)
     with closing(sqlite3.connect(path)) as connection, connection:

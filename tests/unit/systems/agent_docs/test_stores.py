@@ -55,7 +55,7 @@ def test_an_agent_without_an_index_has_nothing(store: PassageStore) -> None:
     assert store.vectors("a") == {}
 
 
-def test_an_index_is_what_was_put_there(store: PassageStore) -> None:
+def test_an_index_returns_what_was_stored(store: PassageStore) -> None:
     chunks, rows = chunks_of("a", 20), vectors_of(20)
     state = state_of(chunks)
     store.replace("a", chunks, rows, state)
@@ -80,7 +80,7 @@ def test_agents_whose_names_and_paths_read_alike_keep_their_own(store: PassageSt
     assert store.chunks("a:b") == of_ab
 
 
-def test_another_index_takes_the_place_of_the_former(store: PassageStore) -> None:
+def test_a_new_index_replaces_the_former_one(store: PassageStore) -> None:
     before, after, other = chunks_of("a", 20), chunks_of("a", 5), chunks_of("b", 3)
     store.replace("a", before, vectors_of(20), state_of(before))
     store.replace("b", other, vectors_of(3), state_of(other))
@@ -178,7 +178,7 @@ def test_rows_of_other_programs_are_searched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.index.json", "rag.db"])
-def test_what_is_damaged_is_kept_under_another_name(name: str, tmp_path: Path) -> None:
+def test_a_damaged_index_is_kept_under_another_name(name: str, tmp_path: Path) -> None:
     store = FileStore(tmp_path) if name.endswith("json") else SqliteStore(tmp_path / name)
     chunks = chunks_of("a", 3)
     store.replace("a", chunks, vectors_of(3), state_of(chunks))

@@ -54,7 +54,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("event", "field"), REFUSED.values(), ids=list(REFUSED))
-def test_a_bad_line_is_told_by_its_number_and_field(event: dict[str, Any], field: str) -> None:
+def test_an_error_names_the_line_and_field(event: dict[str, Any], field: str) -> None:
     [(where, problem)] = problems(lines(CHANGE, event))
     assert where == ("body", 2, field)
     assert problem.startswith("line 2: ")
@@ -73,7 +73,7 @@ WHOLE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("line", WHOLE.values(), ids=list(WHOLE))
-def test_a_line_that_is_no_event_is_told_by_its_number(line: bytes) -> None:
+def test_a_line_that_is_no_event_is_named_by_its_number(line: bytes) -> None:
     [(where, problem)] = problems(lines(CHANGE) + line)
     assert where == ("body", 2)
     assert problem.startswith("line 2: ")
@@ -114,5 +114,5 @@ def test_every_framework_has_a_package_and_languages_of_its_manager() -> None:
     assert len(run_retrieval._PACKAGES) == len(FRAMEWORKS)
 
 
-def test_without_hits_nothing_is_joined() -> None:
+def test_without_hits_there_is_no_metadata() -> None:
     assert build_metadata(None, []) == []

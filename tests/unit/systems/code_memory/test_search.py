@@ -122,19 +122,19 @@ def budget(of: Tenant, **request: Any) -> int | None:
         (None, "grok-4", 256_000),
     ],
 )
-def test_hits_take_a_share_of_the_window_that_the_tenant_or_the_table_tells(
+def test_hits_take_a_share_of_the_models_context_window(
     chat_model: object, model: str | None, window: int
 ) -> None:
     assert budget(tenant(chat_model), model=model) == int(0.4 * window)
 
 
-def test_what_a_request_allows_counts_and_without_a_model_nothing_does() -> None:
+def test_a_request_sets_the_budget_and_without_a_model_there_is_none() -> None:
     assert budget(tenant(OWN), token_budget=500) == 500
     assert budget(tenant(None)) is None
     assert budget(tenant(OWN, profile=DEFAULT_PROFILE)) is None
 
 
 @pytest.mark.parametrize("window", [0, -5, 1_000_000_000, "many"])
-def test_a_window_that_no_model_has_is_refused(window: object) -> None:
+def test_an_invalid_context_window_is_refused(window: object) -> None:
     with pytest.raises(ConfigurationError, match="context_window"):
         tenant({"model": "gpt-4o", "context_window": window})

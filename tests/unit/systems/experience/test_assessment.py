@@ -95,14 +95,11 @@ def test_each_aspect_is_graded_by_itself() -> None:
     assert len({prompt.split("]")[0] for _, prompt in chat.prompts}) == 3
 
 
-def test_grades_before_a_failure_are_kept() -> None:
+def test_grades_before_a_failure_are_kept_and_none_is_an_error() -> None:
     assessing, _, known = assessor(times=4)
     found = asyncio.run(assessing.assess(RECORD, known.patterns, Caller()))
     assert (found.assessed, len(found.grades)) == (1, 5)
     assert found.stopped == "the provider is overloaded"
-
-
-def test_a_failure_before_any_grade_is_an_error() -> None:
     assessing, _, known = assessor(times=0)
     with pytest.raises(ChatUnavailable):
         asyncio.run(assessing.assess(RECORD, known.patterns, Caller()))

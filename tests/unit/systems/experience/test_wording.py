@@ -42,7 +42,7 @@ ENTRY = Entry(
         {"id": uuid4(), "project_id": uuid4(), "task_type": "testing", "technology": "python"},
     ],
 )
-def test_ways_to_write_the_same_are_one(change: dict[str, object]) -> None:
+def test_other_spellings_of_an_entry_have_the_same_key(change: dict[str, object]) -> None:
     assert compute_exact_key(replace(ENTRY, **change)) == compute_exact_key(ENTRY)
 
 
@@ -56,7 +56,7 @@ def test_ways_to_write_the_same_are_one(change: dict[str, object]) -> None:
         {"entry_type": "gate_rejection", "gate_type": "ux"},
     ],
 )
-def test_other_words_another_agent_and_another_type_are_not(change: dict[str, object]) -> None:
+def test_other_words_agents_and_types_have_another_key(change: dict[str, object]) -> None:
     assert compute_exact_key(replace(ENTRY, **change)) != compute_exact_key(ENTRY)
 
 

@@ -168,16 +168,13 @@ def test_only_profiles_that_ask_for_it_lack_an_opt_in() -> None:
     assert not lacks_opt_in(replace(RECORD, config={"profile": "documents"}))
 
 
-def test_a_missing_opt_in_is_the_problem_of_the_profile() -> None:
+def test_without_an_opt_in_the_profile_and_its_embedder_refuse_a_call() -> None:
     require_opt_in("documents", "acme", has_opted_in=False)
     require_opt_in("team-guidelines", "acme", has_opted_in=True)
     with pytest.raises(GuidelinesOff, match="organization 'acme' has its guidelines") as caught:
         require_opt_in("team-guidelines", "acme", has_opted_in=False)
     assert caught.value.hint is not None
     assert "organizations put acme --guidelines" in caught.value.hint
-
-
-def test_an_embedder_without_opt_in_refuses_every_call() -> None:
     embedder = NotOptedInEmbedder(build_embedder(EmbedderConfig(provider="local")), RECORD)
     with pytest.raises(GuidelinesOff):
         asyncio.run(embedder.embed(["seals"]))

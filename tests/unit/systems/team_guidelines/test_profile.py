@@ -32,7 +32,7 @@ def test_guidelines_have_a_threshold_for_each_model(embedder_id: str, least: flo
     assert own.min_score(embedder_id) == 0.3
 
 
-def test_guidelines_are_cut_and_searched_as_described() -> None:
+def test_guidelines_have_the_documented_settings() -> None:
     tenant = Tenant.from_config(CONFIG)
     cut = tenant.chunk_parameters(source="any", source_type="any", media_type="text/markdown")
     assert (cut.kind.name, cut.limit, cut.overlap) == ("recursive", 512, 64)

@@ -148,7 +148,7 @@ def test_a_gateway_stays_whatever_is_set() -> None:
         ({"colour": "red"}, "colour: there is no such field"),
     ],
 )
-def test_what_projects_begin_with_is_checked(beginning: dict[str, Any], message: str) -> None:
+def test_initial_settings_of_projects_are_checked(beginning: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         require_beginning(beginning, [PROFILE])
 
@@ -161,7 +161,7 @@ def test_the_profile_requires_both_names(missing: str) -> None:
         Tenant.from_config(given)
 
 
-def test_a_window_is_the_models_that_it_was_given_for() -> None:
+def test_a_context_window_belongs_to_its_model() -> None:
     gateway = {"provider": "openai-compatible", "base_url": "https://models.example.org/v1"}
     beginning = {"chat_model": {"model": "shop-7b", **gateway, "context_window": 8_192}}
     kept = Tenant.from_config(config(beginning=beginning, chat_model="shop-7b")).chat_model

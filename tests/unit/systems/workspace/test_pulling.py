@@ -252,6 +252,10 @@ def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own()
     quick, slow = find_due_tenants(records, states, NOW)
     assert quick == ["quick"]
     assert slow == ["new", "slow", "failed", "failing"]
+    # A tenant is not due while a source of it is pulled.
+    records = [record("a", SOURCE)]
+    assert find_due_tenants(records, {}, NOW, {("a", "app")}) == ([], [])
+    assert find_due_tenants(records, {}, NOW, {("b", "app")}) == ([], ["a"])
 
 
 @pytest.mark.parametrize("seconds", [0.5, 200.0])
@@ -264,12 +268,6 @@ def test_tenants_that_wait_longest_come_first(seconds: float) -> None:
     }
     quick, slow = find_due_tenants(records, states, NOW)
     assert (quick or slow) == ["b", "c", "a"]
-
-
-def test_a_tenant_is_not_due_while_a_source_of_it_is_pulled() -> None:
-    records = [record("a", SOURCE)]
-    assert find_due_tenants(records, {}, NOW, {("a", "app")}) == ([], [])
-    assert find_due_tenants(records, {}, NOW, {("b", "app")}) == ([], ["a"])
 
 
 def test_a_failure_is_reported_before_a_lock() -> None:

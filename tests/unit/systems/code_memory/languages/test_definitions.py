@@ -120,7 +120,7 @@ def test_exports_are_what_the_compiler_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("language", sorted(CALLS))
-def test_calls_are_told_where_the_receiver_is_known(language: str) -> None:
+def test_calls_are_stated_where_the_receiver_is_known(language: str) -> None:
     calls = named(READERS[language](SAMPLES[language]), "calls")
     assert calls >= CALLS[language]
     assert not calls & NEVER[language]
@@ -136,7 +136,7 @@ ANCESTORS = {
 
 
 @pytest.mark.parametrize("language", sorted(ANCESTORS))
-def test_ancestors_are_told(language: str) -> None:
+def test_ancestors_are_stated(language: str) -> None:
     code = READERS[language](SAMPLES[language])
     extends, implements = ANCESTORS[language]
     assert named(code, "extends") >= extends

@@ -130,7 +130,7 @@ def test_calls_lead_through_helpers_relations_and_queries(body: str, called: lis
         "nothing()->servers()->first()->stop();",
     ],
 )
-def test_where_a_step_gives_something_else_nothing_follows(body: str) -> None:
+def test_an_unknown_step_ends_a_chain_of_calls(body: str) -> None:
     assert not [one for one in derived(body) if one[2].endswith("::stop")]
 
 
@@ -173,7 +173,7 @@ def test_jobs_that_their_class_makes_are_dispatched() -> None:
     assert "dispatches" not in {kind for kind, *_ in told}, "a model is no event"
 
 
-def test_whatever_order_files_come_in_the_same_is_inferred() -> None:
+def test_the_order_of_files_changes_nothing_inferred() -> None:
     body = (
         "idleServers()->first()->stop(); currentTeam()->again()->servers()->first()->team->close();"
     )
@@ -193,13 +193,13 @@ def test_whatever_order_files_come_in_the_same_is_inferred() -> None:
         ("DB::select('select trim(both from name) from teams');", {"teams"}),
     ],
 )
-def test_tables_that_queries_join_or_name_in_sql_are_told(body: str, tables: set[str]) -> None:
+def test_tables_of_joins_and_sql_are_stated(body: str, tables: set[str]) -> None:
     text = f"<?php\nuse Illuminate\\Support\\Facades\\DB;\nclass A {{ function f() {{ {body} }} }}"
     facts = read_code(text, "text/x-php").facts
     assert {fact.values["table"] for fact in facts if fact.kind == "queries_table"} == tables
 
 
-def test_inherited_methods_that_its_own_methods_call_are_told_with_their_class() -> None:
+def test_calls_of_inherited_methods_name_the_class_that_has_them() -> None:
     more = "private function sweep(Team $team) { $team->close(); }"
     statements = route_document("$this->sweep(Team::find($id));", more).statements
     [call] = [one for one in statements if (one.kind, one.how) == ("calls", "stated")]

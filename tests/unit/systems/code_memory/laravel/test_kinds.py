@@ -33,7 +33,7 @@ def test_ancestry_through_own_classes_decides_before_the_place() -> None:
     ) == {"A\\Invoice": "model", "A\\Base": "model", "A\\Odd": "model"}
 
 
-def test_what_inherits_nothing_telling_is_of_its_place() -> None:
+def test_a_class_without_a_known_parent_has_the_kind_of_its_folder() -> None:
     assert kinds(
         app__Http__Requests__StoreInvoice="namespace A; class StoreInvoice extends \\Shop\\Form {}",
         app__Http__Resources__Invoice="namespace A; class Invoice extends \\Spatie\\Data {}",
@@ -51,7 +51,7 @@ def test_what_inherits_nothing_telling_is_of_its_place() -> None:
     }
 
 
-def test_of_traits_those_beside_controllers_have_methods_that_routes_run() -> None:
+def test_only_traits_beside_controllers_are_controllers() -> None:
     assert kinds(
         app__Http__Controllers__Admin__Reports="namespace A; trait Reports {}",
         app__Http__Requests__Rules="namespace A; trait Rules {}",
@@ -63,7 +63,7 @@ def test_circles_of_ancestors_end() -> None:
     assert kinds(a="class A extends B {}", app__Jobs__B="class B extends A {}") == {"B": "job"}
 
 
-def test_use_tells_what_a_class_is() -> None:
+def test_the_use_of_a_class_decides_its_kind() -> None:
     found = kinds(
         p="""class P extends \\Illuminate\\Foundation\\Support\\Providers\\EventServiceProvider {
             protected $listen = [Paid::class => [Notify::class, 'Log@handle']];
@@ -88,7 +88,7 @@ def test_use_tells_what_a_class_is() -> None:
     }  # fmt: skip
 
 
-def test_what_is_queued_is_a_job_unless_it_is_something_else() -> None:
+def test_a_queued_class_is_a_job_unless_it_is_something_else() -> None:
     queued = "implements \\Illuminate\\Contracts\\Queue\\ShouldQueue"
     assert kinds(
         a=f"class A {queued} {{}}",
@@ -139,9 +139,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize(("text", "kind", "stated"), STATEMENTS.values(), ids=list(STATEMENTS))
-def test_statements_state_what_they_touch(
-    text: str, kind: str, stated: list[dict[str, str]]
-) -> None:
+def test_a_statement_states_its_target(text: str, kind: str, stated: list[dict[str, str]]) -> None:
     assert facts(text, kind) == stated
 
 

@@ -60,7 +60,7 @@ def test_methods_come_before_the_head_of_their_class() -> None:
     assert order(model, rated("r/T.php", 0.8, "service", "App\\T::go"))[0] == "r/M.php:App\\M"
 
 
-def test_what_the_caller_prefers_ranks_higher() -> None:
+def test_preferred_candidates_rank_higher() -> None:
     preferred = rated("r/b.php", 0.6, preferred=True)
     assert order(rated("r/a.php", 1.0), preferred) == ["r/b.php", "r/a.php"]
 

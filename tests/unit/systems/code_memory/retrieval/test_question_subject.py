@@ -24,7 +24,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize(("query", "types"), ASKED.items(), ids=list(ASKED))
-def test_words_of_people_ask_for_kinds(query: str, types: set[str]) -> None:
+def test_words_of_a_question_ask_for_kinds(query: str, types: set[str]) -> None:
     assert find_question_kinds(query).wanted_types == types
 
 
@@ -46,7 +46,7 @@ def test_words_that_ask_for_a_kind_are_no_topic_unless_they_are_all(query: str, 
 
 
 @pytest.mark.parametrize(("query", "tests"), [("Which tests cover it?", True), ("latest", False)])
-def test_questions_about_tests_are_told(query: str, tests: bool) -> None:
+def test_questions_about_tests_are_recognized(query: str, tests: bool) -> None:
     assert find_question_kinds(query).is_about_tests is tests
 
 
@@ -103,7 +103,7 @@ def test_names_are_found_as_they_are_written(query: str, names: tuple[str, ...])
         ("Which controller serves it?", False),
     ],
 )
-def test_questions_for_relations_alone_are_told_from_others(query: str, relational: bool) -> None:
+def test_questions_for_relations_alone_are_recognized(query: str, relational: bool) -> None:
     assert find_question_names(query).is_relational is relational
 
 
@@ -125,14 +125,14 @@ def test_a_name_before_words_without_a_blank_is_a_name_in_a_sentence(query: str,
     assert not asked.is_relational, "it may ask for anything"
 
 
-def test_a_type_that_says_what_a_name_is_asks_for_nothing() -> None:
+def test_a_type_that_describes_a_name_asks_for_nothing() -> None:
     named = find_question_names("Which migrations altered table invoices?")
     assert named.wanted_types == {"migration"}
     asked = find_question_names("Which tables does InvoiceController touch?")
     assert "table" in asked.wanted_types
 
 
-def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
+def test_given_names_come_first_and_names_are_limited() -> None:
     asked = find_question_names(
         "what about FooBar", route_name="a.b", controller_class="C", table_name="invoices"
     )

@@ -61,7 +61,7 @@ def test_ancestry_and_imports_are_fully_qualified() -> None:
     ]
 
 
-def test_calls_are_told_only_where_the_receiver_is_known() -> None:
+def test_calls_are_stated_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "App\\Jobs\\Send::handle") == [
         *("App\\Jobs\\Mailer::send", "App\\Models\\Line::text", "App\\Models\\Invoice::save"),
         *("other", "App\\Jobs\\Send::log", "App\\Jobs\\Queueable::log", "App\\Jobs\\Job::log"),
@@ -145,7 +145,7 @@ def test_the_parameters_of_closures_are_taken_by_the_method_around() -> None:
     assert taken == [("A::f", "App\\Bill"), ("A::f", "App\\Row")]
 
 
-def test_declarations_tell_types_and_visibility() -> None:
+def test_declarations_state_types_and_visibility() -> None:
     declared = {f.symbol: f.values for f in read(TEXT).facts if f.kind == "declares"}
     assert declared["App\\Jobs\\Send"]["abstract"] is True
     handle = declared["App\\Jobs\\Send::handle"]

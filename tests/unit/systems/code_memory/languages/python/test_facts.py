@@ -68,11 +68,8 @@ def stated(kind: str, symbol: str) -> list[str]:
     return [fact.values["name"] for fact in facts if fact.kind == kind and fact.symbol == symbol]
 
 
-def test_ancestors_are_references() -> None:
+def test_calls_are_stated_only_where_the_receiver_is_known() -> None:
     assert stated("extends", "Sender") == ["..core.Base", "billing.models.Invoice.Mixin"]
-
-
-def test_calls_are_told_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "Sender.send") == [
         *("os.path.join", "numpy.zeros", "billing.models.Line.text", ".rates.Rate.value"),
         *(":Sender.send", "billing.models.Invoice", "billing.models.Invoice.save"),
