@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,12 +38,9 @@ def check(cut: CutFile, data: bytes, chunking: Chunking) -> None:
         assert 0 < len(chunk.content) <= chunking.size
         assert chunk.id == f"a:{chunk.source_path}:{chunk.byte_offset}"
         assert passage.embedded.endswith(chunk.content)
-    ends = [
-        passage.chunk.byte_offset + len(passage.chunk.content.encode()) for passage in cut.passages
-    ]
-    for passage, end in zip(cut.passages[1:], ends, strict=False):
-        shared = data[passage.chunk.byte_offset : end].decode()
-        assert len(shared) <= chunking.overlap
+    for before, after in pairwise(passage.chunk for passage in cut.passages):
+        end = before.byte_offset + len(before.content.encode())
+        assert len(data[after.byte_offset : end].decode()) <= chunking.overlap
 
 
 @given(TEXTS, SUFFIXES, st.booleans(), st.integers(40, 400), st.integers(0, 100))
@@ -70,9 +69,8 @@ def test_passages_are_the_bytes_of_the_file(
     "text", ["x" * 300_000, "word " * 60_000, "文" * 100_000, "one line. " * 30_000]
 )
 def test_one_long_line_is_cut_within_the_limit(text: str) -> None:
-    chunking = Chunking()
-    cut = cut_file("a", "a.txt", text.encode(), chunking, plain)
-    check(cut, text.encode(), chunking)
+    cut = cut_file("a", "a.txt", text.encode(), Chunking(), plain)
+    check(cut, text.encode(), Chunking())
     assert len(cut.passages) >= len(text) // 2000
 
 
@@ -97,9 +95,9 @@ def test_a_credential_is_masked_in_its_passage_and_its_rule_named() -> None:
 
     def mask(parsed: ParsedText) -> ParsedText:
         at = parsed.text.index("SECRET")
-        span = MaskedSpan(at, at + 6, "rule")
         masked = parsed.text.replace("SECRET", "******")
-        return ParsedText(masked, parsed.blocks, parsed.media_type, masked=(span,))
+        spans = (MaskedSpan(at, at + 6, "rule"),)
+        return ParsedText(masked, parsed.blocks, parsed.media_type, masked=spans)
 
     cut = cut_file("a", "a.txt", text.encode(), Chunking(100, 20), mask)
     assert (cut.dropped, cut.rules) == (0, ("rule",))

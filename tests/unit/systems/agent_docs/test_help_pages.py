@@ -76,9 +76,7 @@ def machine(folder: Path, *renderers: str, **pages: str) -> dict[str, str]:
     (programs / "tool").write_text("#!/bin/sh\necho tool 9\n")
     (programs / "tool").chmod(stat.S_IRWXU)
     for name in renderers:
-        found = shutil.which(name)
-        assert found is not None, f"{name} is not installed"
-        (programs / name).symlink_to(found)
+        (programs / name).symlink_to(shutil.which(name) or pytest.fail(f"{name} is not installed"))
     for name, text in pages.items():
         (man / f"{name.replace('_', '-')}.1").write_text(text)
     return {"PATH": str(programs), "MANPATH": str(folder / "man")}
@@ -392,10 +390,9 @@ def test_the_same_version_gives_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_git_of_this_machine() -> None:
     found = build_help_pages(["git"], 1, dict(os.environ), max_calls=400)
-    names = {page.command for page in found.pages}
-    assert {"git", "git add", "git commit", "git rebase", "git stash"} <= names
-    assert found.pages[0].version.startswith("git version ")
     pages = {page.command: page.text for page in found.pages}
+    assert {"git", "git add", "git commit", "git rebase", "git stash"} <= pages.keys()
+    assert found.pages[0].version.startswith("git version ")
     assert pages["git add"].startswith("Add file contents to the index")
 
 
@@ -443,8 +440,7 @@ def test_hostile_commands_end_with_their_children(
 
 def test_commands_see_no_secret_and_an_empty_home(tmp_path: Path) -> None:
     script = "#!/bin/sh\nenv; echo usage: $HOME; ls -a ~\n"
-    variables = install(tmp_path / "bin", script)
-    home = tmp_path / "empty"
+    variables, home = install(tmp_path / "bin", script), tmp_path / "empty"
     home.mkdir()
     said = CommandRunner(home, variables).run([str(tmp_path / "bin/tool")])
     assert "hidden" not in said.text

@@ -130,10 +130,9 @@ def test_many_files_are_described_by_what_they_have_in_common(tmp_path: Path) ->
     hint = build_hint(found.agents["a"])
     assert "(34 files) about tool, guides, reference, config, rollout" in hint
     assert count_text(hint) <= 120
-    described = configured(
-        tmp_path, '{strategy: rag, sources: ["**/*.md"], description: Pages of the tool.}'
-    )
-    assert "this agent (34 files). Pages of the tool. Call it" in build_hint(described.agents["a"])
+    docs = '{strategy: rag, sources: ["**/*.md"], description: Pages of the tool.}'
+    described = build_hint(configured(tmp_path, docs).agents["a"])
+    assert "this agent (34 files). Pages of the tool. Call it" in described
 
 
 def test_a_threshold_is_a_cosine(docs: Path) -> None:
@@ -166,27 +165,20 @@ def test_little_documentation_is_preloaded_and_much_is_searched(docs: Path) -> N
 @pytest.mark.parametrize("name", HOSTS)
 def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     host = HOSTS[name]
-    variables = {
-        "SWEBASH_AI_RAG_STORE": "sqlite",
-        "SWEBASH_AGENTS_CONFIG": "/ü/😀",
-        "KEY": "secret",
-    }
-    around = Environment(variables, Path("/srv/é"), Path("/home"))
+    variables = {"SWEBASH_AI_RAG_STORE": "sqlite", "SWEBASH_AGENTS_CONFIG": "/ü/😀"}
+    around = Environment({**variables, "KEY": "secret"}, Path("/srv/é"), Path("/home"))
     agents = ["a", "b c", "b/c", "..", "ü"]
-    text = render_servers(
-        host, build_server_configs(host, '/opt/my "own"/rag-assets', agents, around)
-    )
+    configs = build_server_configs(host, '/opt/my "own"/rag-assets', agents, around)
+    text = render_servers(host, configs)
     read = tomllib.loads(text) if host.is_toml else json.loads(text)
     servers = read[host.key]
     assert list(servers) == ["rag-a", "rag-b-c", "rag-b-c-2", "rag-agent", "rag-agent-2"]
     assert servers["rag-b-c"]["command"] == '/opt/my "own"/rag-assets'
     assert servers["rag-b-c"]["args"] == ["agent", "mcp", "@b c", "--folder", "/srv/é"]
-    del variables["KEY"]
     assert servers["rag-a"]["env"] == variables
-    plain = render_servers(
-        host, build_server_configs(host, "/x", ["a"], Environment({}, Path("/w"), Path("/home")))
-    )
-    assert "env" not in plain or host.extra == {"env": {}}
+    bare = Environment({}, Path("/w"), Path("/home"))
+    without = render_servers(host, build_server_configs(host, "/x", ["a"], bare))
+    assert "env" not in without or host.extra == {"env": {}}
 
 
 @pytest.mark.parametrize("name", HOSTS)

@@ -40,8 +40,7 @@ def replaced(store: SqliteStore, *, new: bool) -> None:
 def seen(path: Path) -> str | None:
     """Return which index readers see; fail unless it is complete."""
     store = SqliteStore(path)
-    state = store.state("a")
-    if state is None:
+    if (state := store.state("a")) is None:
         assert not store.has_index("a")
         assert store.chunks("a") == []
         return None
@@ -57,7 +56,7 @@ def seen(path: Path) -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
-def test_a_kill_between_any_two_transactions(
+def test_a_kill_between_any_two_transactions_leaves_a_complete_index(
     first: bool, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = 0
@@ -223,10 +222,8 @@ def test_a_database_of_an_earlier_version_is_built_again(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA application_id = 0")
         connection.execute("PRAGMA user_version = 0")
-    earlier = path.with_name("earlier.db")
-    path.rename(earlier)
     copied = path.with_name("copied.db")
-    copied.write_bytes(earlier.read_bytes())
+    copied.write_bytes(path.read_bytes())
     store = SqliteStore(copied)
     assert store.state("a") is None
     assert not store.has_index("a")
@@ -257,9 +254,8 @@ def test_damage_within_a_database_is_noticed_and_set_aside(path: Path) -> None:
     store = SqliteStore(path)
     replaced(store, new=False)
     with closing(sqlite3.connect(path)) as connection:
-        (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'chunks'"
-        ).fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'chunks'"
+        (page,) = connection.execute(query).fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with path.open("r+b") as file:
         file.seek((page - 1) * 4096)
@@ -271,7 +267,7 @@ def test_damage_within_a_database_is_noticed_and_set_aside(path: Path) -> None:
     with store.building("a"):
         replaced(store, new=True)
     assert seen(path) == "new"
-    assert len(list(path.parent.glob("rag.db.damaged-1"))) == 1
+    assert path.with_name("rag.db.damaged-1").exists()
 
 
 @pytest.mark.slow

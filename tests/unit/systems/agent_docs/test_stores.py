@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,10 +64,9 @@ def test_an_index_returns_what_was_stored(store: PassageStore) -> None:
     assert not store.has_index("b")
     assert store.chunks("a") == sorted(chunks, key=lambda one: one.id)
     assert store.state("a") == state
-    found = store.search(rows[4], "a", 3)
-    assert found[0].chunk == chunks[4]
-    assert found[0].score == pytest.approx(1.0, abs=1e-5)
-    assert len(found) == 3
+    best, *others = store.search(rows[4], "a", 3)
+    assert (best.chunk, best.score) == (chunks[4], pytest.approx(1.0, abs=1e-5))
+    assert len(others) == 2
     known = store.vectors("a")
     assert all(np.allclose(known[c.id], r, atol=1e-6) for c, r in zip(chunks, rows, strict=True))
 
@@ -119,10 +119,8 @@ def test_all_stores_find_the_same(tmp_path: Path) -> None:
 def test_the_nearest_are_those_that_plain_arithmetic_finds(n: int, k: int, seed: int) -> None:
     rows, query = vectors_of(n, seed, 4), vectors_of(1, seed + 1, 4)[0]
     ids = [f"{at:03}" for at in range(n)]
-    wanted = sorted(
-        range(n),
-        key=lambda at: (-round(float(rows[at].astype(float) @ query.astype(float)), 6), at),
-    )
+    cosines = rows.astype(float) @ query.astype(float)
+    wanted = sorted(range(n), key=lambda at: (-round(float(cosines[at]), 6), at))
     assert [row for row, _ in rank_rows(rows, query, ids, k)] == wanted[:k]
 
 
@@ -293,9 +291,9 @@ def filled(vector_store: VectorStore, made: Sequence[Entry]) -> Opened:
 async def ordered(
     searcher: Coarse, index_name: str, request: RankingRequest, count: int
 ) -> list[Candidate]:
-    [candidates] = await searcher.rankings(index_name, OWNER, [request])
-    of = (index_name, OWNER, request, candidates)
-    return await order_exactly(searcher, *of, count=count)  # type: ignore[arg-type]
+    [found] = await searcher.rankings(index_name, OWNER, [request])
+    given: Any = searcher
+    return await order_exactly(given, index_name, OWNER, request, found, count=count)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -15,6 +15,7 @@ from rag_assets.systems.code_memory import chunker
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 LIMIT = 200
+USUAL = ChunkParameters(chunker.CODE, 1200, 200)
 
 
 def cut(text: str, units: tuple[Unit, ...], minimum: int = 20, limit: int = LIMIT):
@@ -91,8 +92,7 @@ def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
         f"Sentence {n} says a little more than that." for n in range(400)
     )
     parsed = parse_markdown(f"# Title\n\n{small}{large}\n")
-    parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d", confined=False)
+    made = chunk_document(parsed, USUAL, parsed_digest="d", confined=False)
     chunks = made.chunks
     assert all(chunk.token_count <= 1200 for chunk in chunks)
     joined = [c for c in chunks if "Part" in c.text]
@@ -116,15 +116,14 @@ def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
 def test_each_known_bug_is_a_chunk_however_small(bugs: str) -> None:
     markdown = "text/markdown"
     parsed = replace(parse_markdown(f"# Known issues\n\n{bugs}"), media_type=markdown)
-    parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d")
+    made = chunk_document(parsed, USUAL, parsed_digest="d")
     told = [chunk for chunk in made.chunks if chunk.text != "# Known issues"]
     assert len(told) == 3
     assert "loats" in told[0].text
     assert "Slow" in told[1].text
     assert {chunk.definition.role for chunk in told} == {"section"}
     other = replace(parse_markdown(f"# Guide\n\n{bugs}"), media_type=markdown)
-    assert len(chunk_document(other, parameters, parsed_digest="d").chunks) == 1
+    assert len(chunk_document(other, USUAL, parsed_digest="d").chunks) == 1
 
 
 BUGS = "# Open bugs\n\n## Wrong sums\n\nIn `a.py`.\n\n## Slow\n\nVery.\n"
@@ -141,27 +140,24 @@ BUGS = "# Open bugs\n\n## Wrong sums\n\nIn `a.py`.\n\n## Slow\n\nVery.\n"
 )
 def test_a_list_of_known_bugs_is_told_by_its_place_too(path: str, chunks: list[str] | int) -> None:
     parsed = replace(parse_markdown(BUGS), media_type="text/markdown")
-    usual = ChunkParameters(chunker.CODE, 1200, 200)
-    chosen = usual.adapt_to(path, "text/markdown")
+    chosen = USUAL.adapt_to(path, "text/markdown")
     made = chunk_document(parsed, chosen, parsed_digest="d")
     texts = [chunk.text for chunk in made.chunks]
     assert (texts if isinstance(chunks, list) else len(texts)) == chunks
     # Files that are cut as before keep the keys of their chunk sets.
-    former = chunk_document(parsed, usual, parsed_digest="d")
+    former = chunk_document(parsed, USUAL, parsed_digest="d")
     assert (made.key == former.key) == (len(texts) == 1)
 
 
 def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> None:
-    usual = ChunkParameters(chunker.CODE, 1200, 200)
-    assert usual.adapt_to("docs/KNOWN_BUGS.txt", "text/plain") == usual
+    assert USUAL.adapt_to("docs/KNOWN_BUGS.txt", "text/plain") == USUAL
     heading = ChunkParameters(HEADING, 1200, 200)
     assert heading.adapt_to("docs/KNOWN_BUGS.md", "text/markdown") == heading
 
 
 def test_a_text_that_was_not_read_is_kept_whole_with_a_note() -> None:
     parsed = ParsedText("<?php\n\nfoo();\n", (), media_type="text/x-php")
-    parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d", confined=False)
+    made = chunk_document(parsed, USUAL, parsed_digest="d", confined=False)
     assert [fact.kind for fact in made.facts] == [UNREAD]
     assert [chunk.text for chunk in made.chunks] == ["<?php\n\nfoo();"]
 
@@ -229,7 +225,7 @@ def test_source_code_with_a_masked_span_is_kept() -> None:
     start = text.index("*")
     mask = MaskedSpan(start, start + 12, "described-sk")
     parsed = ParsedText(text, (), media_type="text/x-ruby", masked=(mask,))
-    made = chunk_document(parsed, ChunkParameters(chunker.CODE, 1200, 200), parsed_digest="d")
+    made = chunk_document(parsed, USUAL, parsed_digest="d")
     assert made.dropped == ()
     assert any("************" in chunk.text for chunk in made.chunks)
 
@@ -250,6 +246,6 @@ def test_source_code_with_a_secret_that_may_stand_beside_the_mask_is_dropped(
     start = text.index("*")
     mask = MaskedSpan(start, start + 12, rule)
     parsed = ParsedText(text, (), media_type=media_type, masked=(mask,))
-    made = chunk_document(parsed, ChunkParameters(chunker.CODE, 1200, 200), parsed_digest="d")
+    made = chunk_document(parsed, USUAL, parsed_digest="d")
     assert not any(secret in chunk.text for chunk in made.chunks)
     assert [dropped.rules for dropped in made.dropped] == [(rule,)]
