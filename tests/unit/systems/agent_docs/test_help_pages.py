@@ -147,9 +147,8 @@ def test_a_page_may_stand_for_another_but_for_none_outside(tmp_path: Path) -> No
 @pytest.mark.slow
 @needs_renderers
 def test_calls_of_man_pages_are_limited(tmp_path: Path) -> None:
-    found = build_man_pages(
-        ["tool"], machine(tmp_path, *RENDERERS, tool=MAN, tool_add=MAN), max_calls=2
-    )
+    variables = machine(tmp_path, *RENDERERS, tool=MAN, tool_add=MAN)
+    found = build_man_pages(["tool"], variables, max_calls=2)
     assert [page.command for page in found.pages] == ["tool"]
     assert "more than 2 calls" in found.warnings[0]
 

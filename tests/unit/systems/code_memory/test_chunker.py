@@ -80,17 +80,15 @@ def test_every_visible_character_is_in_exactly_one_passage(seed: int) -> None:
     ]
     text = "\r\n \n".join(piece for piece, _ in pieces)
     passages = cut(text, units_of(text, *pieces))
-    assert "".join("".join(text[p.start : p.end].split()) for p in passages) == "".join(
-        text.split()
-    )
+    covered = "".join(text[p.start : p.end] for p in passages)
+    assert "".join(covered.split()) == "".join(text.split())
     assert all(p.start == p.new_start and p.token_count <= LIMIT for p in passages)
 
 
 def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
     small = "".join(f"## Part {n}\n\nOne short sentence.\n\n" for n in range(30))
-    large = "## Large\n\n" + " ".join(
-        f"Sentence {n} says a little more than that." for n in range(400)
-    )
+    sentences = (f"Sentence {n} says a little more than that." for n in range(400))
+    large = "## Large\n\n" + " ".join(sentences)
     parsed = parse_markdown(f"# Title\n\n{small}{large}\n")
     made = chunk_document(parsed, USUAL, parsed_digest="d", confined=False)
     chunks = made.chunks

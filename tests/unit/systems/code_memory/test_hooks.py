@@ -66,9 +66,7 @@ SILENT = (0, "", "")
 
 
 def contents(folder: Path) -> Mapping[str, tuple[bytes, int]]:
-    return {
-        path.name: (path.read_bytes(), path.lstat().st_mode & 0o777) for path in folder.iterdir()
-    }
+    return {one.name: (one.read_bytes(), one.lstat().st_mode & 0o777) for one in folder.iterdir()}
 
 
 def test_each_hook_reports_its_tenant_alone(local: Path, repository: Path) -> None:

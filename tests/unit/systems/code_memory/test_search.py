@@ -46,9 +46,8 @@ NEAR = DistinctText(Candidate("1", "1", "1", 0.5, "app/users.py", "1"))
 
 def order_of(query: str, word_scores: dict[str, float]) -> list[str]:
     """Return the remaining order of a search whose vectors found a passage."""
-    search = Mock(
-        floors=None, min_cosine=None, mode="hybrid", request=SearchRequest.of(query=query)
-    )
+    request = SearchRequest.of(query=query)
+    search = Mock(floors=None, min_cosine=None, mode="hybrid", request=request)
     search.tenant.reads_facts, search.tenant.fact_readers = True, {"code": 1}
     progress = SearchProgress(
         search=search,

@@ -109,9 +109,8 @@ def test_settings_are_changed_one_by_one_and_null_takes_them_back() -> None:
     tenant = Tenant.from_config(made)
     assert (tenant.name, tenant.organization, tenant.project) == ("Web", "acme", "web")
     assert (tenant.retrieval.min_score, tenant.caps.per_month) == (0.5, 5)
-    changed = config(
-        made, beginning, chat_model="gemini-2.5-flash", caps={"per_day": 1}, provider="openai"
-    )
+    settings = {"chat_model": "gemini-2.5-flash", "caps": {"per_day": 1}, "provider": "openai"}
+    changed = config(made, beginning, **settings)
     tenant = Tenant.from_config(changed)
     assert tenant.name == "Web"
     assert tenant.chat_model is not None

@@ -346,7 +346,6 @@ def test_files_of_no_framework_have_no_derived_documents() -> None:
     assert derived(files).documents == ()
 
 
-PLACE = ("path", "lines", "evidence")
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
 )
@@ -377,9 +376,8 @@ def test_a_rendered_document_is_read_back(
     declared, *facts = reading.facts
     assert declared.symbol == document.name
     assert set(declared.values["called"]) == set(called)
-    found = [
-        tuple(f.values[name] for name in ("kind", "source", "target", "how", *PLACE)) for f in facts
-    ]
+    names = ("kind", "source", "target", "how", "path", "lines", "evidence")
+    found = [tuple(fact.values[name] for name in names) for fact in facts]
     wanted = [
         (
             *(statement.kind, statement.source or document.name, statement.target, statement.how),
@@ -461,11 +459,8 @@ def test_of_many_unresolved_statements_tables_and_general_ones_are_kept() -> Non
     kept = limit_unresolved([*routes, any_route, *tables], 3)
     assert kept[:3] == [*tables, any_route, routes[0]]
     # It is about any route from now on: which ones are left out is not told.
-    assert kept[3:] == [
-        UnresolvedStatement(
-            "web.php", 1, "the name is computed, and 7 statements after it", "routes"
-        )
-    ]
+    reason = "the name is computed, and 7 statements after it"
+    assert kept[3:] == [UnresolvedStatement("web.php", 1, reason, "routes")]
     assert limit_unresolved([*routes, *tables], 9) == [*tables, *routes]
 
 

@@ -74,9 +74,8 @@ def test_exact_references_of_a_python_index_lead_to_the_method_of_the_receiver()
     assert ("calls", check_out, "shop.models.Invoice", 11) in here, "it is an alias: Bill(number)"
     assert ("calls", check_out, "shop.prices.round_price", 12) in here, "it is an alias: rounded("
     assert ("elsewhere", "", "elsewhere:close", 9) in stated(found, "shop/log.py")
-    assert ("extends", "shop.models.Invoice", "shop.models.Document", 15) in stated(
-        found, "shop/models.py"
-    )
+    models = stated(found, "shop/models.py")
+    assert ("extends", "shop.models.Invoice", "shop.models.Document", 15) in models
 
 
 def test_exact_references_count_columns_in_utf16_code_units() -> None:

@@ -101,9 +101,8 @@ def test_sample_of_framework_gives_exact_routes_and_tables(framework: str) -> No
     ("one", "other"), [*pairwise([*(o.name for o in load_built_in_frameworks()), "actix"])]
 )
 def test_files_in_languages_that_are_not_read_change_no_document(one: str, other: str) -> None:
-    samples = {
-        f"{name}/{path}": text for name in (one, other) for path, text in sample_of(name).items()
-    }
+    names = (one, other)
+    samples = {f"{name}/{path}": t for name in names for path, t in sample_of(name).items()}
     files = facts_of({**samples, **{f"plain/file{suffix}": "" for suffix in LANGUAGES}})
     files.append(FileFacts("plain/file.lua", "lua", ()))
     languages = list_languages_to_read(frozenset().union(*map(list_signs, files)))
@@ -213,18 +212,16 @@ def test_repository_whose_routers_all_mount_each_other_takes_bounded_time() -> N
     mounts = "".join(f"router.use('/p{n}', require('./f{n}'))\n" for n in range(count))
     head = "const express = require('express')\nconst router = express.Router()\n"
     tail = "module.exports = router\n"
-    routers = {
-        f"src/f{n}.js": f"{head}{mounts}router.get('/r{n}', h)\n{tail}" for n in range(count)
-    }
+    text = f"{head}{mounts}router.get('/r%s', h)\n{tail}"
+    routers = {f"src/f{n}.js": text % n for n in range(count)}
     functions = {
         f"lib/f{n}.js": "require('express')\nmodule.exports = (app) => {\n"
         + mounts.replace("router", "app")
         + f"app.get('/r{n}', h)\n}}\n"
         for n in range(count)
     }
-    constants = "const a0 = '/a'\n" + "".join(
-        f"const a{n} = `{f'${{a{n - 1}}}' * 20}`\n" for n in range(1, 30)
-    )
+    doubling = (f"const a{n} = `{f'${{a{n - 1}}}' * 20}`\n" for n in range(1, 30))
+    constants = "const a0 = '/a'\n" + "".join(doubling)
     deep = f"{head}{constants}router.get(a29, h)\n"
     started = process_time()
     derivation = derive({**routers, **functions, "src/deep.js": deep})

@@ -8,6 +8,7 @@ from rag_assets.systems.code_memory.derived.model import DerivedDocument
 from tests.unit.systems.code_memory.django.project import PROJECT
 from tests.unit.systems.code_memory.frameworks.test_frameworks import derive
 
+PERSON = "person_id, refers to core_person"
 DJANGO = {path: text for path, text in PROJECT.items() if path.endswith(".py")}
 
 
@@ -35,10 +36,8 @@ def test_models_of_django_give_tables_with_inherited_columns() -> None:
             *("id", "password", "last_login", "is_superuser", "username", "first_name"),
             *("last_name", "email", "is_staff", "is_active", "date_joined"),
         ],
-        "core_person_groups": ["id", "person_id, refers to core_person", "group_id"],
-        "core_person_user_permissions": [
-            *("id", "person_id, refers to core_person", "permission_id")
-        ],
+        "core_person_groups": ["id", PERSON, "group_id"],
+        "core_person_user_permissions": ["id", PERSON, "permission_id"],
         "invoices": [
             *(
                 "id",
@@ -48,9 +47,7 @@ def test_models_of_django_give_tables_with_inherited_columns() -> None:
             "created DateTimeField",
         ],
         "core_credit": ["invoice_ptr_id", "reason TextField"],
-        "core_credit_tags": [
-            *("id", "credit_id, refers to core_credit", "person_id, refers to core_person")
-        ],
+        "core_credit_tags": ["id", "credit_id, refers to core_credit", PERSON],
         "core_customer": [
             *("id", "user_id OneToOneField, refers to core_person", "kind_id ForeignKey"),
             *("key PositiveIntegerField", "created DateTimeField"),

@@ -107,9 +107,8 @@ def test_queries_name_their_tables(language: str) -> None:
 
 @pytest.mark.parametrize("text", ["'select " * 20_000, "`" + "${{" * 40_000, '"select(' * 20_000])
 def test_strings_of_any_form_cost_little(text: str) -> None:
-    assert [
-        fact for fact in read_code(text, "text/x-ruby").facts if fact.kind == "queries_table"
-    ] == []
+    kinds = {fact.kind for fact in read_code(text, "text/x-ruby").facts}
+    assert "queries_table" not in kinds
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,8 @@ class Settings extends Page { public function mount() {} }
 namespace App\\Livewire;
 class Page extends \\Livewire\\Component { public function render() {} }
 """,
-    "app/Livewire/Bare.php": (
-        "<?php namespace App\\Livewire; class Bare extends \\Livewire\\Component {}"
-    ),
+    "app/Livewire/Bare.php": """<?php
+namespace App\\Livewire; class Bare extends \\Livewire\\Component {}""",
 }
 FILES = [FileFacts(path, "php", read(text).facts) for path, text in TEXTS.items()]
 

@@ -191,9 +191,8 @@ def test_the_down_method_is_ignored() -> None:
     text = migration("Schema::create('a', fn (Blueprint $t) => $t->id());").replace(
         "};\n", "public function down() { Schema::drop('a'); } };\n"
     )
-    assert [(fact.values["action"], fact.values["table"]) for fact in facts(text)] == [
-        ("create", "a")
-    ]
+    [fact] = facts(text)
+    assert (fact.values["action"], fact.values["table"]) == ("create", "a")
     assert set(tables(text).tables) == {"a"}
 
 

@@ -19,9 +19,8 @@ def rated(
     uri: str, score: float, kind: str = "code", symbol: str = "", *, preferred: bool = False
 ) -> RatedCandidate:
     name = f"{uri}:{symbol}"
-    return RatedCandidate(
-        Candidate(name, uri, "k", 0.0, uri, name, symbol=symbol), score, kind, preferred
-    )
+    candidate = Candidate(name, uri, "k", 0.0, uri, name, symbol=symbol)
+    return RatedCandidate(candidate, score, kind, preferred)
 
 
 def order(*given: RatedCandidate, asked: QuestionKinds = NOTHING) -> list[str]:
@@ -38,7 +37,8 @@ def test_the_best_of_each_wanted_kind_comes_first() -> None:
     asked = QuestionKinds(frozenset({"policy"}), is_about_tests=False, topic="")
     models = [rated(f"r/{n}.php", 1.0 - n / 100, "model") for n in range(5)]
     policies = [
-        rated(f"r/{n}.php", score, "policy", f"{n}::own") for n, score in (("P", 0.5), ("Q", 0.4))
+        rated("r/P.php", 0.5, "policy", "P::own"),
+        rated("r/Q.php", 0.4, "policy", "Q::own"),
     ]
     assert order(*models, *policies, asked=asked)[0] == "r/P.php:P::own"
     assert order(*models, *policies)[-2:] == ["r/P.php:P::own", "r/Q.php:Q::own"]

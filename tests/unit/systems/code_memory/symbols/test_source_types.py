@@ -13,21 +13,15 @@ PATHS = {
     "claude_rule": ".claude/rules/api/style.md .claude/CLAUDE.md packages/ui/AGENTS.md CLAUDE.md",
     "package": "composer.json ios/Podfile Package.swift go.mod requirements-dev.txt",
     "config": "config/services.php shop/settings.py .env.example",
-    "migration": (
-        "database/migrations/2024_01_01_create.php modules/x/database/migrations/2024.php"
-    ),
-    "code": (
-        "app/Models/Invoice.php src/index.ts app/Readme/Parser.php config.php"
-        " resources/composer.json.php"
-    ),
+    "migration": "database/migrations/2024_01_create.php modules/x/database/migrations/2024.php",
+    "code": "app/Models/Bill.php src/index.ts app/Readme/A.php config.php res/composer.json.php",
 }
 
 
 @pytest.mark.parametrize("kind", PATHS)
 def test_a_path_has_a_source_type(kind: str) -> None:
-    assert {path: get_type_of_path(path) for path in PATHS[kind].split()} == dict.fromkeys(
-        PATHS[kind].split(), kind
-    )
+    paths = PATHS[kind].split()
+    assert {path: get_type_of_path(path) for path in paths} == dict.fromkeys(paths, kind)
 
 
 @pytest.mark.parametrize(

@@ -373,12 +373,10 @@ def test_a_class_is_its_head_and_each_method() -> None:
     assert show.endswith("($invoice);\n    }")
     assert hidden.endswith("// ends here")
     assert count.endswith("}\n}")
-    assert found[0].signature == (
-        "final class InvoiceController extends Controller implements Countable"
-    )
-    assert found[1].signature == (
-        "public function show(Invoice $invoice, int $page = 1): InvoiceResource"
-    )
+    assert [unit.signature for unit in found[:2]] == [
+        "final class InvoiceController extends Controller implements Countable",
+        "public function show(Invoice $invoice, int $page = 1): InvoiceResource",
+    ]
     assert [CLASS[:cut].rsplit("\n", 1)[1].strip() for cut in found[1].cuts] == [
         "$this->authorize('view', $invoice);",
         "return new InvoiceResource($invoice);",
