@@ -107,9 +107,7 @@ def test_links_between_allowed_roots_are_followed(kind: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_link_is_followed_to_each_release_if_the_source_says_so(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_link_is_followed_to_each_release_on_request(kind: str, tmp_path: Path) -> None:
     for release in ("one", "two"):
         make(tmp_path / release, f"{release}.md")
     link = tmp_path / "link"
@@ -211,9 +209,7 @@ def test_unknown_parts_of_a_folders_identity_distinguish_nothing() -> None:
     assert FolderIdentity(2, 0).as_file_system() == FolderIdentity(2, 0)
 
 
-def test_the_home_folder_is_that_of_the_user_and_not_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_home_folder_is_that_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere/else")
     assert find_owner_home() == Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
     monkeypatch.setattr(os, "getuid", lambda: 987_654_321)

@@ -166,9 +166,7 @@ def test_the_base_variable_applies_to_all_relative_globs(machine: Machine) -> No
         ("\x00", "1:1", "the file is not valid YAML"),
     ],
 )
-def test_a_mistake_is_reported_in_one_line(
-    machine: Machine, text: str, place: str, what: str
-) -> None:
+def test_a_mistake_is_one_line(machine: Machine, text: str, place: str, what: str) -> None:
     path = machine.declare(text)
     with pytest.raises(ConfigurationError) as raised:
         machine.load()

@@ -77,7 +77,7 @@ def test_absolute_patterns_and_those_of_the_home(base: Path, tmp_path: Path) -> 
     assert [file.path for file in found.files] == [f"{elsewhere}/o.md"]
 
 
-def test_patterns_that_visit_too_much_are_refused(
+def test_patterns_of_too_many_files_are_refused(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(globs, "MAX_ENTRIES", 10)

@@ -90,9 +90,7 @@ def test_man_pages_need_a_renderer(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_renderers
 @pytest.mark.parametrize("renderers", [("mandoc",), RENDERERS])
-def test_pages_of_both_forms_have_their_sections_and_exact_names(
-    renderers: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_man_pages_of_both_forms_are_rendered(renderers: tuple[str, ...], tmp_path: Path) -> None:
     variables = machine(tmp_path, *renderers, tool=MAN, tool_add=MDOC, toolbox=MAN)
     found = build_man_pages(["tool"], variables, max_calls=9)
     assert found.warnings == ()
@@ -462,9 +460,7 @@ def test_a_missing_command_is_refused(name: str) -> None:
         build_help_pages([name], 1, dict(os.environ), max_calls=5)
 
 
-def test_pages_of_another_version_cause_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outdated_pages_cause_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     variables = install(tmp_path / "bin", ARGPARSE)
     monkeypatch.setenv("PATH", variables["PATH"])
@@ -515,7 +511,7 @@ def test_commands_have_no_network(tmp_path: Path) -> None:
         pass  # This process keeps its own.
 
 
-def test_commands_of_the_current_folder_are_not_found(
+def test_the_current_folder_is_not_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tool").write_text(COBRA)

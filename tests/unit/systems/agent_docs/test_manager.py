@@ -276,9 +276,7 @@ TEXTS = {
         (["unbekannt"], []),
     ],
 )
-def test_words_are_found_in_the_languages_of_the_passages(
-    words: list[str], found: list[str]
-) -> None:
+def test_words_are_found_in_the_language_of_a_passage(words: list[str], found: list[str]) -> None:
     passages = [DocChunk.from_location("agent", path, 0, text) for path, text in TEXTS.items()]
     index = WordIndex.from_passages(passages)
     paths = {passage.id: passage.source_path for passage in passages}

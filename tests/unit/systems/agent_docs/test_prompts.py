@@ -54,9 +54,7 @@ def docs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("budget", [0, 5, 40, 100, 250, 400, 5_000])
-def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
-    docs: Path, budget: int
-) -> None:
+def test_sections_fill_the_budget_up_to_a_whole_sentence(docs: Path, budget: int) -> None:
     documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     found = preload(documentation, budget)
     assert found.tokens == count_text(found.text) <= budget

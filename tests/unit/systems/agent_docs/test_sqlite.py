@@ -148,9 +148,7 @@ def uses_of(path: Path) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("statements", FOREIGN.values(), ids=list(FOREIGN))
-def test_a_database_of_another_program_is_refused_untouched(
-    statements: list[str], path: Path
-) -> None:
+def test_a_foreign_database_is_refused_untouched(statements: list[str], path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)

@@ -298,9 +298,7 @@ async def ordered(
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("top_k", [1, 5, 40])
-def test_hits_have_the_order_of_an_exact_search(
-    vector_store: VectorStore, seed: int, top_k: int
-) -> None:
+def test_hits_have_the_exact_order(vector_store: VectorStore, seed: int, top_k: int) -> None:
     rows = vectors(400, seed)
     opened = filled(vector_store, made := entries(rows))
     question = vectors(1, 100 + seed)[0]

@@ -236,9 +236,7 @@ def test_source_code_with_a_masked_span_is_kept() -> None:
         *((f"text/x-{name}", "described-sk") for name in ("yaml", "json", "ini", "terraform")),
     ],
 )
-def test_source_code_with_a_secret_that_may_stand_beside_the_mask_is_dropped(
-    media_type: str, rule: str
-) -> None:
+def test_code_with_a_secret_near_its_mask_is_dropped(media_type: str, rule: str) -> None:
     secret = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY00"
     text = f"class A\n  def client\n    connect('************', '{secret}')\n  end\nend\n"
     start = text.index("*")

@@ -233,7 +233,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("file", "text", "place"), PLACES.values(), ids=list(PLACES))
-def test_hooks_go_where_git_looks_for_them(
+def test_hooks_go_where_git_finds_them(
     local: Path, repository: Path, file: str, text: str, place: str
 ) -> None:
     put(repository / file, text, 0o644)
@@ -272,9 +272,7 @@ def test_a_repository_has_no_hook_written_out_of_its_git_folder(
     assert not [*outside.iterdir(), *(repository / ".githooks").iterdir()]
 
 
-def test_a_hook_that_is_a_link_to_a_file_elsewhere_is_not_written_through(
-    local: Path, repository: Path
-) -> None:
+def test_a_hook_linked_elsewhere_is_not_written_through(local: Path, repository: Path) -> None:
     install_hooks(local, "shop", repository)
     hook = repository / ".git/hooks/post-commit"
     elsewhere = repository.parent / "elsewhere"

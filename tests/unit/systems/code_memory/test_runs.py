@@ -91,9 +91,7 @@ def test_a_line_that_is_no_event_is_named_by_its_number(line: bytes) -> None:
         ({"id": "1", "path": "a"}, "this field is needed"),
     ],
 )
-def test_parse_events_of_invalid_field_names_its_allowed_values(
-    event: dict[str, Any], text: str
-) -> None:
+def test_an_invalid_field_names_its_allowed_values(event: dict[str, Any], text: str) -> None:
     [(_, problem)] = problems(lines(event))
     assert problem.replace(",000", "000").startswith(f"line 1: {text}")
 

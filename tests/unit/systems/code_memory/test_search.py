@@ -121,7 +121,7 @@ def budget(of: Tenant, **request: Any) -> int | None:
         (None, "grok-4", 256_000),
     ],
 )
-def test_hits_take_a_share_of_the_models_context_window(
+def test_hits_take_a_share_of_the_window(
     chat_model: object, model: str | None, window: int
 ) -> None:
     assert budget(tenant(chat_model), model=model) == int(0.4 * window)

@@ -81,9 +81,8 @@ RECORD = TenantRecord("lessons", 1, "ACTIVE", "file", {"profile": "experience"})
 def test_each_aspect_is_graded_by_itself() -> None:
     assessing, chat, known = assessor(times=3)
     found = asyncio.run(assessing.assess(RECORD, known.patterns[:1], Caller()))
-    assert [(grade.aspect, grade.grade) for grade in found.grades] == [
-        *(("worth", 4), ("relevance", 4), ("relevance", 2), ("clarity", 4))
-    ]
+    grades = [(one.aspect, one.grade) for one in found.grades]
+    assert grades == [("worth", 4), ("relevance", 4), ("relevance", 2), ("clarity", 4)]
     assert found.means == {"relevance": 3.0, "clarity": 4.0, "worth": 4.0}
     assert known.asked[0].project_id == UUID(int=1)
     for instructions, prompt in chat.prompts:

@@ -63,9 +63,7 @@ from rag_assets.systems.experience.differences import (
         ),
     ],
 )
-def test_a_small_but_relevant_difference_separates_solutions(
-    first: str, second: str, fact: str
-) -> None:
+def test_a_relevant_difference_separates_solutions(first: str, second: str, fact: str) -> None:
     assert find_solution_difference(first, second) == fact
     assert find_solution_difference(second, first) == fact
 

@@ -394,9 +394,7 @@ def test_only_lines_with_errors_of_a_log_are_searched() -> None:
         ("SQLSTATE[42P01]: undefined table", "SQLSTATE[42P01]: undefined table"),
     ],
 )
-def test_numbers_paths_and_addresses_are_normalized_and_codes_are_not(
-    line: str, template: str
-) -> None:
+def test_numbers_and_paths_are_normalized_and_codes_are_not(line: str, template: str) -> None:
     assert normalize_line(line) == template
 
 

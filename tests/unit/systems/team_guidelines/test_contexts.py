@@ -62,9 +62,8 @@ def test_a_section_keeps_within_its_budget_and_its_passages_whole(
         assert section.text == ""
         return
     assert section.text.startswith(f"{HEADING}\n\n")
-    assert [int(found[1]) for found in MARKER.finditer(section.text)] == [
-        chunk.number for chunk in section.chunks
-    ]
+    numbers = [int(found[1]) for found in MARKER.finditer(section.text)]
+    assert numbers == [chunk.number for chunk in section.chunks]
     parts = MARKER.split(section.text)
     for at, chunk in enumerate(section.chunks):
         shown = parts[3 + 3 * at].removeprefix("\n")

@@ -128,9 +128,7 @@ def test_times_without_a_zone_are_those_of_the_source(given: Any, expected: date
         ({"blocks": "[" * 100_000}, "blocks"),
     ],
 )
-def test_a_row_that_is_no_record_names_the_column_and_no_value(
-    row: dict[str, Any], column: str
-) -> None:
+def test_the_error_of_a_row_names_its_column_and_no_value(row: dict[str, Any], column: str) -> None:
     found, said = problem("page", **{"title": "T", **row})
     assert found == column
     assert not any(str(value) in said for value in row.values() if value)
@@ -144,9 +142,7 @@ def test_a_row_that_is_no_record_names_the_column_and_no_value(
         (["id", "updated_at", "title", "colour"], "unknown column 'colour'"),
     ],
 )
-def test_a_query_with_other_columns_is_refused_once_and_not_row_by_row(
-    names: list[str], said: str
-) -> None:
+def test_a_query_with_other_columns_is_refused_once(names: list[str], said: str) -> None:
     with pytest.raises(ListingFailed, match=said) as refused:
         RowReader("page", names, BERLIN)
     assert refused.value.hint

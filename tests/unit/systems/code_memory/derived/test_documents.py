@@ -276,9 +276,8 @@ def test_a_moved_line_changes_no_embedded_text() -> None:
 
 
 def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
-    requests = "\n".join(
-        f"    public function test_{n}() {{ $this->postJson('/invoices'); }}" for n in range(203)
-    )
+    method = "public function test_%s() { $this->postJson('/invoices'); }"
+    requests = "\n".join(method % n for n in range(203))
     head = "<?php\nnamespace Tests\\Feature;\nuse Tests\\TestCase;\n"
     test = f"{head}class InvoiceTest extends TestCase {{\n{requests}\n}}\n"
     found = derived({**LARAVEL, "tests/Feature/InvoiceTest.php": test})
@@ -364,9 +363,7 @@ STATEMENTS = st.builds(
 
 
 @given(uri=WORDS, name=WORDS, stated=st.lists(STATEMENTS, max_size=6))
-def test_a_rendered_document_is_read_back(
-    uri: str, name: str, stated: list[DerivedStatement]
-) -> None:
+def test_a_document_is_read_back(uri: str, name: str, stated: list[DerivedStatement]) -> None:
     heading = f"GET /{uri}"
     lines = (f"route {heading}", "methods: GET, HEAD", f"name: {name}")
     called = list_route_keys(("GET", "HEAD"), f"/{uri}", name)

@@ -62,9 +62,8 @@ def test_a_repository_that_speaks_of_rest_framework_alone_is_djangos() -> None:
     ],
 )
 def test_only_facts_that_decide_kinds_are_compared(before: str, after: str, *, same: bool) -> None:
-    former, newer = (
-        list_deciding_facts(file("a.php", f"<?php {text}").facts, "php") for text in (before, after)
-    )
+    files = (file("a.php", f"<?php {text}") for text in (before, after))
+    former, newer = (list_deciding_facts(one.facts, "php") for one in files)
     assert (former == newer) is same
 
 

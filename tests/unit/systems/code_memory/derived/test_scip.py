@@ -129,9 +129,8 @@ OCCURRENCES = [(0, 4, 5, "f().", 1), (4, 11, 12, "f().", 8)]
 
 @pytest.mark.parametrize(("encoding", "column"), [(1, 15), (2, 11), (3, 10)])
 def test_exact_references_read_each_position_encoding(encoding: int, column: int) -> None:
-    found = references_of_made(
-        Document("a.py", [(0, 4, 5, "f().", 1), (4, column, column + 1, "f().", 8)], encoding)
-    )
+    occurrences = [(0, 4, 5, "f().", 1), (4, column, column + 1, "f().", 8)]
+    found = references_of_made(Document("a.py", occurrences, encoding))
     assert stated(found, "a.py") == {("calls", "", "a.f", 5)}
 
 
@@ -153,9 +152,8 @@ def test_exact_references_compare_the_text_in_the_index(text: str, stale: int) -
 def test_exact_references_ignore_paths_that_leave_the_repository(path: str) -> None:
     found = references_of_made(Document(path, OCCURRENCES))
     assert found.documents == ()
-    assert found.reports == [
-        ("index.scip", "0 documents read, 0 stale, ignored, 1 not among the indexed files")
-    ]
+    report = "0 documents read, 0 stale, ignored, 1 not among the indexed files"
+    assert found.reports == [("index.scip", report)]
 
 
 @pytest.mark.parametrize(

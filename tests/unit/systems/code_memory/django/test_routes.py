@@ -145,9 +145,8 @@ urlpatterns = [*own.urls, *router.urls, *extended.urls]
 """
     found = read_routes(facts({**API, "api/urls.py": text}), "api.urls")
     routes = by_name(found.routes)
-    assert {name for name in routes if not name.startswith("own-")} == {
-        *("shelf-list", "api-root", "top-list", "more-list")
-    }
+    names = {name for name in routes if not name.startswith("own-")}
+    assert names == {"shelf-list", "api-root", "top-list", "more-list"}
     assert [name for name, route in routes.items() if route.conditional] == ["more-list"]
     assert [one.reason for one in found.unresolved] == [
         "a router class that overrides how routes are created",
@@ -224,13 +223,11 @@ while more():
 """
     inner = "from django.urls import path\nurlpatterns = [path('x', v, name='x')]\n"
     found = read_routes(facts({"u.py": text, "inner.py": inner}), "u")
-    assert [(route.pattern, route.name) for route in found.routes] == [
-        *(("a", ""), ("b", ""), ("in/x", "n:x"), ("d", ""), ("c", ""))
-    ]
+    told = [(route.pattern, route.name) for route in found.routes]
+    assert told == [("a", ""), ("b", ""), ("in/x", "n:x"), ("d", ""), ("c", "")]
     assert [route.pattern for route in found.routes if not route.conditional] == ["a"]
-    assert sorted(one.reason for one in found.unresolved) == [
-        f"depends on `{word}`" for word in ("for", "if", "if", "try", "while")
-    ]
+    reasons = sorted(one.reason for one in found.unresolved)
+    assert reasons == [f"depends on `{word}`" for word in ("for", "if", "if", "try", "while")]
 
 
 def test_a_view_of_an_object_is_reported_as_computed() -> None:

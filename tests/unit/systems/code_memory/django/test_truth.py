@@ -205,9 +205,7 @@ def test_djangos_own_apps_are_as_django_tells(django_itself: tuple[Any, list[Fil
 
 
 @pytest.mark.slow
-def test_a_real_applications_routes_are_the_resolvers(
-    application: tuple[Any, list[FileFacts]],
-) -> None:
+def test_real_routes_are_the_resolvers(application: tuple[Any, list[FileFacts]]) -> None:
     django_view, files = application
     routes = read_routes(files)
     assert len(routes.routes) > 150
@@ -225,9 +223,7 @@ def test_a_real_applications_routes_are_the_resolvers(
 
 
 @pytest.mark.slow
-def test_unresolved_routes_of_a_real_application_have_their_cause(
-    application: tuple[Any, list[FileFacts]],
-) -> None:
+def test_unresolved_routes_have_their_cause(application: tuple[Any, list[FileFacts]]) -> None:
     unresolved = derive_django_routes(application[1]).unresolved
     accounts = "rdmo/accounts/urls/__init__.py"
     assert {one.about for one in unresolved} == {"routes"}
@@ -241,9 +237,7 @@ def test_unresolved_routes_of_a_real_application_have_their_cause(
 
 
 @pytest.mark.slow
-def test_a_real_applications_tables_are_the_databases(
-    application: tuple[Any, list[FileFacts]],
-) -> None:
+def test_real_tables_are_the_databases(application: tuple[Any, list[FileFacts]]) -> None:
     django_view, files = application
     apps = {app for name, (app, *_) in django_view["models"].items() if name.startswith("rdmo.")}
     made = {k: v for k, v in django_view["columns"].items() if k.partition("_")[0] in apps}

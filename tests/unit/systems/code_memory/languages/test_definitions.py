@@ -174,9 +174,8 @@ def test_a_component_is_one_export_with_offsets_into_the_whole_file() -> None:
 def test_statements_of_sql_are_named_by_what_they_make() -> None:
     code = read_sql(SAMPLES["sql"])
     made = [(fact.kind, fact.symbol) for fact in code.facts]
-    assert [symbol for kind, symbol in made if kind == "declares"] == [
-        *("shop.invoices", "i_x", "f", "tr", "p", "public.My View")
-    ]
+    declared = [symbol for kind, symbol in made if kind == "declares"]
+    assert declared == ["shop.invoices", "i_x", "f", "tr", "p", "public.My View"]
     assert {symbol for kind, symbol in made if kind == "changes"} == {"public.users", "old"}
 
 
@@ -213,9 +212,7 @@ class Checkout {
 
 
 @pytest.mark.parametrize("language", FIELDS)
-def test_a_field_is_a_receiver_without_its_instance_unless_a_local_name_hides_it(
-    language: str,
-) -> None:
+def test_a_field_is_a_receiver_unless_a_local_name_hides_it(language: str) -> None:
     calls = named(READERS[language](FIELDS[language]), "calls")
     assert {
         (symbol.rpartition(".")[2], name) for symbol, name in calls if name.endswith("charge")
@@ -237,9 +234,8 @@ func F(given func(), other *Other) {
 	for _, each := range other.list { each() }
 }
 """
-    assert named(READERS["go"](text), "calls") == {
-        ("bills.F", f"bills.{name}") for name in ("T", "U", "T.M", "U.N", "helper")
-    }
+    names = ("T", "U", "T.M", "U.N", "helper")
+    assert named(READERS["go"](text), "calls") == {("bills.F", f"bills.{name}") for name in names}
 
 
 @pytest.mark.parametrize(

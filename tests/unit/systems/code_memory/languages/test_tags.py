@@ -328,7 +328,7 @@ end
         ("prisma", "model User {\n  id Int @id\n}\n", ["User"]),
     ],
 )
-def test_each_definition_is_a_unit_with_a_nested_name(
+def test_a_definition_is_a_unit_with_a_nested_name(
     media_type: str, text: str, symbols: list[str]
 ) -> None:
     reading = read_code(text, f"text/x-{media_type}")
@@ -457,9 +457,7 @@ def test_constants_and_signatures_share_a_chunk_with_their_neighbours() -> None:
         ),
     ],
 )
-def test_the_supertypes_of_each_type_are_stated(
-    media_type: str, text: str, stated: list[str]
-) -> None:
+def test_the_supertypes_of_a_type_are_stated(media_type: str, text: str, stated: list[str]) -> None:
     facts = read_code(text, f"text/x-{media_type}").facts
     facts = [fact for fact in facts if fact.kind in {"extends", "implements", "uses_trait"}]
     written = [f"{fact.symbol} {fact.kind} {fact.values['name']}" for fact in facts]

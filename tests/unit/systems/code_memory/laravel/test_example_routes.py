@@ -41,9 +41,8 @@ AT_LEAST = 120
 def found() -> LaravelRoutes:
     paths = sorted(EXAMPLE.rglob("*.php"))
     texts = {path.relative_to(EXAMPLE).as_posix(): path.read_text("utf-8") for path in paths}
-    return collect_routes(
-        run_providers(FileFacts(path, "php", read(text).facts) for path, text in texts.items())
-    )
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    return collect_routes(run_providers(files))
 
 
 @pytest.mark.slow

@@ -137,9 +137,8 @@ def test_one_provider_that_has_no_end_leaves_the_others() -> None:
         "app/Providers/RouteServiceProvider.php": PROVIDER,
         "routes/web.php": HEAD + "Route::get('fine', 'C@fine');",
     }
-    found = collect_routes(
-        run_providers(FileFacts(path, "php", read(text).facts) for path, text in files.items())
-    )
+    read_files = [FileFacts(path, "php", read(text).facts) for path, text in files.items()]
+    found = collect_routes(run_providers(read_files))
     assert [route.uri for route in found.routes] == ["fine"]
     assert [one.reason for one in found.unresolved]
 

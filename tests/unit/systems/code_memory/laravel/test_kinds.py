@@ -101,9 +101,8 @@ def test_a_queued_class_is_a_job_unless_it_is_something_else() -> None:
 def test_anonymous_migrations_of_many_files_are_all_migrations() -> None:
     text = "return new class extends \\Illuminate\\Database\\Migrations\\Migration {};"
     found = find_source_types(repository(a=text, b=text))
-    assert [(path, kind) for (path, _), kind in found.items()] == [
-        *(("a.php", "migration"), ("b.php", "migration"))
-    ]
+    kinds_by_path = {path: kind for (path, _), kind in found.items()}
+    assert kinds_by_path == {"a.php": "migration", "b.php": "migration"}
 
 
 BUS, AUTH, GATE, DB = (
@@ -221,7 +220,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("case", TYPES.values(), ids=list(TYPES))
-def test_a_chunk_has_the_type_of_what_it_defines(
+def test_a_chunk_has_the_type_of_its_definition(
     case: tuple[str, str, dict[str, str], str, str],
 ) -> None:
     role, symbol, known, place, expected = case

@@ -70,9 +70,7 @@ def test_a_policy_has_the_names_that_laravel_tries() -> None:
         ("Invoice", []),
     ],
 )
-def test_the_usual_policies_are_among_those_that_laravel_tries(
-    model: str, usual: list[str]
-) -> None:
+def test_the_usual_policies_are_among_those_of_laravel(model: str, usual: list[str]) -> None:
     assert list(iter_usual_policies(model)) == usual
     assert set(usual) <= set(iter_tried_policies(model))
 

@@ -89,9 +89,7 @@ ITEMS = st.lists(
 
 @pytest.mark.slow
 @given(items=ITEMS, count=st.integers(0, 5))
-def test_every_candidate_is_there_once(
-    items: list[tuple[str, float, str, str]], count: int
-) -> None:
+def test_every_candidate_is_kept_once(items: list[tuple[str, float, str, str]], count: int) -> None:
     given_ = [rated(*item) for item in items]
     asked = QuestionKinds(frozenset({"policy"}), is_about_tests=False, topic="")
     found = arrange_candidates(given_, asked, count)

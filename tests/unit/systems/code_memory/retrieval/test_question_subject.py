@@ -133,9 +133,8 @@ def test_a_type_that_describes_a_name_asks_for_nothing() -> None:
 
 
 def test_given_names_come_first_and_names_are_limited() -> None:
-    asked = find_question_names(
-        "what about FooBar", route_name="a.b", controller_class="C", table_name="invoices"
-    )
+    given = {"route_name": "a.b", "controller_class": "C", "table_name": "invoices"}
+    asked = find_question_names("what about FooBar", **given)
     assert asked.names == ("a.b", "C", "table:invoices", "FooBar")
     many = " ".join(f"NameOf{number}" for number in range(100))
     assert len(find_question_names(many).names) == MOST_NAMES

@@ -48,18 +48,14 @@ def answer_to(
     return asyncio.run(report_unknown_names(services, progress, SearchAnswer(hits=(HIT,))))
 
 
-def test_a_question_of_an_unknown_name_has_no_hits(
-    monkeypatch: pytest.MonkeyPatch, view: Mock
-) -> None:
+def test_an_unknown_name_has_no_hits(monkeypatch: pytest.MonkeyPatch, view: Mock) -> None:
     answer = answer_to(monkeypatch, "FlurbController")
     assert (answer.hits, answer.needs_clarification) == ((), True)
     assert [warning.field for warning in answer.warnings] == ["query"]
 
 
 @pytest.mark.parametrize("query", ["Program.cs", "Main.kt", "Index.cshtml", "Package.swift"])
-def test_the_name_of_a_file_is_known(
-    monkeypatch: pytest.MonkeyPatch, view: Mock, query: str
-) -> None:
+def test_a_file_name_is_known(monkeypatch: pytest.MonkeyPatch, view: Mock, query: str) -> None:
     view.find_files_by_suffix.side_effect = lambda name: [object()] if name == query else []
     answer = answer_to(monkeypatch, query)
     assert (answer.hits, answer.warnings) == ((HIT,), ())
@@ -70,16 +66,14 @@ def test_hits_of_exactly_the_name_are_kept(monkeypatch: pytest.MonkeyPatch, view
 
 
 @pytest.mark.parametrize("query", ["UserController在哪里定义", "where is FlurbController defined"])
-def test_an_unknown_name_in_a_sentence_leaves_hits(
-    monkeypatch: pytest.MonkeyPatch, view: Mock, query: str
-) -> None:
+def test_a_sentence_keeps_its_hits(monkeypatch: pytest.MonkeyPatch, view: Mock, query: str) -> None:
     answer = answer_to(monkeypatch, query)
     assert answer.hits == (HIT,)
     assert [warning.field for warning in answer.warnings] == ["query"]
 
 
 @pytest.mark.parametrize("table", ["Users", "table:Users"])
-def test_a_given_table_that_texts_mention_is_known(
+def test_a_mentioned_table_is_known(
     monkeypatch: pytest.MonkeyPatch, view: Mock, table: str
 ) -> None:
     query, text = "where are rows deleted", "DELETE FROM users WHERE id = 1"

@@ -263,9 +263,7 @@ def run_beside(files: Mapping[str, str], folder: Path, *command: str) -> dict[st
 
 
 @pytest.mark.parametrize("form", LISTED)
-def test_the_list_of_a_module_limits_a_starred_import_as_in_python(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_starred_import_has_the_names_of_python(form: str, tmp_path: Path) -> None:
     own = "class Bill: ...\ndef log(): ...\ndef _kept(): ...\n"
     files = {
         "given/__init__.py": f"from .{form} import *\n",

@@ -167,7 +167,7 @@ def test_names_that_lead_elsewhere_are_left_out(made: MadeRepository) -> None:
 
 @pytest.mark.parametrize("kind", ["commit", "tree", "blob"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "other"])
-def test_a_damaged_repository_is_never_an_empty_one(
+def test_a_damaged_repository_fails_the_listing(
     made: MadeRepository, kind: str, damage: str
 ) -> None:
     revision = {"commit": "HEAD", "tree": "HEAD^{tree}", "blob": "HEAD:src/app.py"}[kind]
@@ -186,9 +186,7 @@ def test_a_damaged_repository_is_never_an_empty_one(
 
 
 @pytest.mark.parametrize("part", ["HEAD", "objects"])
-def test_a_folder_without_the_parts_of_a_repository_is_none(
-    made: MadeRepository, part: str
-) -> None:
+def test_a_folder_without_parts_of_a_repository_fails(made: MadeRepository, part: str) -> None:
     path = made.folder / part
     path.unlink() if path.is_file() else shutil.rmtree(path)
     assert f"{part} is missing" in failure(made.source("HEAD")).message
@@ -197,9 +195,7 @@ def test_a_folder_without_the_parts_of_a_repository_is_none(
 @pytest.mark.parametrize(
     ("setting", "name"), [("objectformat", "sha256"), ("refstorage", "reftable")]
 )
-def test_formats_that_cannot_be_read_are_named(
-    made: MadeRepository, setting: str, name: str
-) -> None:
+def test_unsupported_formats_are_named(made: MadeRepository, setting: str, name: str) -> None:
     with (made.folder / "config").open("a") as config:
         config.write(f"[extensions]\n\t{setting} = {name}\n")
     assert name in failure(made.source("HEAD")).message

@@ -48,9 +48,7 @@ def test_content_decides_and_not_the_time_of_a_file(made: MadeRepository) -> Non
     assert listed(made.source()) == before
 
 
-def test_a_file_that_was_just_written_is_listed_by_its_facts(
-    made: MadeRepository,
-) -> None:
+def test_a_file_that_was_just_written_is_listed_by_its_facts(made: MadeRepository) -> None:
     made.write({"src/app.py": "print(1)\n"}, at=None)
     assert listed(made.source())["src/app.py"].version is None
     assert contents(made.source())["src/app.py"] == "print(1)\n"
@@ -100,7 +98,7 @@ def test_added_intended_removed_and_conflicting_files(made: MadeRepository) -> N
     [("* text=auto\n", None), ("*.py text\n", None), ("*.py eol=crlf\n", None), ("", "true")],
     ids=["auto", "text", "eol", "autocrlf"],
 )
-def test_line_ends_of_the_worktree_are_no_change(
+def test_line_ends_are_no_change(
     made: MadeRepository, attributes: str, autocrlf: str | None
 ) -> None:
     made.write({"src/app.py": "print(1)\r\n"})

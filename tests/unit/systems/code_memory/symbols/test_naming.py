@@ -236,9 +236,7 @@ def test_import_paths_of_go_tell_the_folder_of_a_package(path: str, folder: str)
 
 
 @given(at=PARTS, local=LOCAL)
-def test_names_of_go_and_rust_are_found_by_what_their_files_call_them(
-    at: list[str], local: str
-) -> None:
+def test_names_of_go_and_rust_are_found_by_their_local_names(at: list[str], local: str) -> None:
     folder = "/".join(at)
     go, own = f"{folder}/bill.go", f"{at[-1]}.{local}"
     name = qualify_defined_name(own, go)

@@ -208,13 +208,9 @@ def test_depth_of_nesting_stops_nothing(text: str) -> None:
 
 
 def test_namespaces_of_one_file_keep_their_names_apart() -> None:
-    source = PhpSource(
-        "<?php namespace A { use X\\Y; class B extends Y {} } namespace C { class B extends Y {} }"
-    )
-    assert [(class_.name, class_.parents) for class_ in source.classes] == [
-        ("A\\B", ("X\\Y",)),
-        ("C\\B", ("C\\Y",)),
-    ]
+    text = "namespace A { use X\\Y; class B extends Y {} } namespace C { class B extends Y {} }"
+    found = [(one.name, one.parents) for one in PhpSource(f"<?php {text}").classes]
+    assert found == [("A\\B", ("X\\Y",)), ("C\\B", ("C\\Y",))]
 
 
 TEAM = "App\\Models\\Team"
@@ -290,9 +286,7 @@ def test_calls_that_their_own_file_resolves_have_no_origin() -> None:
         ("/** @param Team $t */\nfunction act($t)", "return $t->owner();", f"{TEAM}->owner()"),
     ],
 )
-def test_the_returned_object_of_a_method_without_a_type_is_known(
-    head: str, body: str, returned: str
-) -> None:
+def test_the_untyped_result_of_a_method_is_known(head: str, body: str, returned: str) -> None:
     assert origins_in(body, "gives", head=head) == [[returned]]
 
 
