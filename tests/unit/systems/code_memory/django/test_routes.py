@@ -17,26 +17,19 @@ API = {
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action, api_view
 from .models import Book
-
 class Keyed:
     lookup_field = "slug"
     lookup_value_regex = "[a-z]+"
-
 class Books(Keyed, viewsets.ModelViewSet):
     queryset = Book.objects.filter(gone=False)
-
     @action(detail=True, methods=["post"], url_path="lend-out")
     def lend(self, request, slug): ...
-
     @lend.mapping.delete
     def take_back(self, request, slug): ...
-
     @action(detail=False)
     def newest(self, request): ...
-
 class Shelves(mixins.ListModelMixin, viewsets.GenericViewSet):
     pass
-
 @api_view(["GET", "PUT"])
 def status(request): ...
 """,
@@ -44,14 +37,12 @@ def status(request): ...
 from django.urls import include, path
 from rest_framework import routers
 from . import views
-
 router = routers.DefaultRouter()
 router.register(r"books", views.Books)
 router.register("shelves", views.Shelves, basename="shelf")
 router.register(computed(), views.Shelves, basename="x")
 plain = routers.SimpleRouter(trailing_slash=False)
 plain.register("books", views.Books, "volume")
-
 app_name = "api"
 urlpatterns = [
     path("v1/", include(router.urls)),
@@ -126,11 +117,9 @@ def test_registrations_that_cannot_be_read_are_reported() -> None:
 from rest_framework.routers import DefaultRouter, SimpleRouter
 from rest_framework_extensions.routers import ExtendedSimpleRouter
 from . import views
-
 class Own(SimpleRouter):
     def get_urls(self):
         return []
-
 own = Own()
 own.register("books", views.Books, "own")
 router = DefaultRouter()
@@ -163,7 +152,6 @@ def test_texts_of_constants_are_put_together() -> None:
     text = """
 from django.urls import path, re_path
 from c import API, KEY
-
 BASE = "base"
 OTHER = "a" if API else "b"
 urlpatterns = [
@@ -189,7 +177,6 @@ def test_the_routes_of_another_packages_router_are_reported() -> None:
     text = """
 from rest_framework_nested import routers
 from . import views
-
 outer = routers.SimpleRouter()
 outer.register("books", views.Books)
 inner = routers.NestedSimpleRouter(outer, "books", lookup="book")
@@ -205,7 +192,6 @@ urlpatterns = [*outer.urls, *inner.urls]
 def test_a_route_under_a_condition_is_conditional_and_in_a_loop_unknown() -> None:
     text = """
 from django.urls import include, path
-
 urlpatterns = [path("a", v)]
 if FIRST:
     urlpatterns += [path("b", v), path("in/", include(("inner", "n")))]
@@ -233,13 +219,10 @@ while more():
 def test_a_view_of_an_object_is_reported_as_computed() -> None:
     views = """
 from django.views import View
-
 class Plain(View):
     def get(self, request): ...
-
 class Kept:
     urls = ()
-
 kept = Kept()
 other = kept
 same = Plain
@@ -247,7 +230,6 @@ same = Plain
     text = """
 from django.urls import path
 from v import kept, other, same
-
 urlpatterns = [
     path("a", kept.as_view("a"), name="a"),
     path("b", other.answer),
@@ -269,10 +251,8 @@ def test_a_viewset_of_users_has_the_name_of_their_model() -> None:
     text = """
 from django.contrib.auth import get_user_model
 from rest_framework import routers, viewsets
-
 class People(viewsets.ReadOnlyModelViewSet):
     queryset = get_user_model().objects.all()
-
 router = routers.SimpleRouter()
 router.register("people", People)
 urlpatterns = router.urls

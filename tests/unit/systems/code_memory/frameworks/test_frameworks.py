@@ -264,7 +264,6 @@ end
 
 
 TEXT = """from acme import web
-
 @web.endpoint("GET", "/orders/{id}")
 def show_order(id):
     return id
@@ -367,20 +366,15 @@ def events(path: str, text: str) -> set[tuple[str, str, str]]:
 def test_emitter_of_javascript_meets_its_listeners() -> None:
     text = """
 import { bus } from './bus'
-
 export function pay() {
   bus.emit('order.paid', { id: 1 })
 }
-
 export function send() {}
-
 bus.on('order.paid', send)
-
 export class Mailer {
   start() {
     bus.once('order:shipped', (order) => this.mail(order))
   }
-
   @OnEvent('order.paid')
   handle() {}
 }
@@ -396,9 +390,7 @@ export class Mailer {
 def test_hook_of_wordpress_meets_its_callbacks() -> None:
     text = """<?php
 add_action('shop_order_paid', 'shop_send_mail');
-
 function shop_send_mail() {}
-
 class Stock
 {
     public function boot()
@@ -406,7 +398,6 @@ class Stock
         add_filter('shop_order_total', [$this, 'addTaxes']);
         do_action('shop_order_paid', 1);
     }
-
     public function addTaxes($total) { return $total; }
 }
 """
@@ -420,12 +411,10 @@ class Stock
 def test_event_of_laravel_meets_the_method_that_listens() -> None:
     text = """<?php
 namespace Shop;
-
 class Cart
 {
     public function pay() { Event::dispatch('order.save.after', $this->order); }
 }
-
 class EventServiceProvider
 {
     public function boot() { Event::listen('order.save.after', 'Shop\\Listeners\\Order@created'); }
@@ -441,23 +430,17 @@ def test_signal_of_python_meets_its_receivers() -> None:
     text = """
 from django.dispatch import receiver
 from shop.signals import order_paid
-
 def pay(order):
     order_paid.send(sender=None, order=order)
-
 @receiver(order_paid)
 def mail(sender, **more):
     pass
-
 def book(sender, **more):
     pass
-
 order_paid.connect(book)
-
 class Config:
     def ready(self):
         from .stock import reserve
-
         order_paid.connect(reserve)
 """
     assert events("shop/orders.py", text) == {

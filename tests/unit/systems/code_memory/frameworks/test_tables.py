@@ -72,7 +72,7 @@ def test_migrations_of_django_change_the_table_by_each_of_its_names() -> None:
         "billing/migrations/0002_more.py",
         "billing/migrations/0003_between.py",
     }
-    assert places[0] == ("file:billing/migrations/0001_initial.py", places[0][1], 8)
+    assert places[0] == ("file:billing/migrations/0001_initial.py", places[0][1], 7)
 
 
 def test_models_of_sqlalchemy_have_columns_and_references() -> None:
