@@ -36,14 +36,12 @@ paths:
 """
 CONTROLLER = """
 package clinic;
-
 public class OwnerController implements OwnersApi {
     public Owner getOwner(Integer ownerId) { return service.find(ownerId); }
 }
 """
 MODEL = """
 package clinic;
-
 public class Pet {
     public Owner getOwner() { return owner; }
 }
@@ -52,7 +50,6 @@ HANDLERS = "package pets\n\nfunc (s *PetServer) AddPet(w http.ResponseWriter, r 
 HOW = "convention"
 TEST = """
 package clinic;
-
 class OwnerControllerTests {
     @Test
     void testGetOwner() throws Exception {
@@ -104,7 +101,7 @@ def test_a_test_may_leave_out_the_prefix_of_the_server() -> None:
         "src/main/java/clinic/OwnerController.java": CONTROLLER,
         "src/test/java/clinic/OwnerControllerTests.java": TEST,
     }
-    assert requested(files) == {("GET /clinic/api/owners/{ownerId}", 7)}
+    assert requested(files) == {("GET /clinic/api/owners/{ownerId}", 6)}
 
 
 def test_an_optional_format_belongs_to_no_other_route() -> None:
@@ -130,7 +127,6 @@ def test_a_route_in_the_code_replaces_its_description() -> None:
     app = """
 from fastapi import FastAPI
 app = FastAPI()
-
 @app.get("/owners/{owner_id}")
 def getOwner(owner_id: int): ...
 """
@@ -142,7 +138,6 @@ def test_routes_with_only_their_last_part_in_common_are_not_the_same() -> None:
     app = """
 from fastapi import FastAPI
 app = FastAPI()
-
 @app.post("/stables/pets")
 def add_stabled(): ...
 """
@@ -197,16 +192,13 @@ def test_name_of_a_flask_route_is_its_endpoint_or_its_function() -> None:
     app = """
 from flask import Flask
 app = Flask(__name__)
-
 @app.route("/orders", methods=["POST"])
 def make_order(): ...
-
 @app.route("/orders/<int:key>", endpoint="order")
 def show(key): ...
 """
     test = """
 from flask import url_for
-
 def test_orders(client):
     client.post(url_for("shop.make_order"))
     url = url_for("order", key=1)
@@ -214,7 +206,7 @@ def test_orders(client):
     client.get(url_for("missing"))
 """
     found = requested({"shop/app.py": app, "tests/test_app.py": test})
-    assert found == {("POST /orders", 5), ("GET /orders/{key}", 7)}
+    assert found == {("POST /orders", 4), ("GET /orders/{key}", 6)}
 
 
 def test_name_of_a_django_route_is_reversed_with_its_namespace() -> None:
@@ -223,7 +215,6 @@ def test_name_of_a_django_route_is_reversed_with_its_namespace() -> None:
         "shop/urls.py": """
 from django.urls import path
 from shop import views
-
 app_name = "shop"
 urlpatterns = [path("orders/<int:pk>/", views.show, name="order")]
 """,
@@ -234,12 +225,11 @@ urlpatterns = [path("orders/<int:pk>/", views.show, name="order")]
         ),
         "tests/test_shop.py": """
 from django.urls import reverse
-
 def test_show(client):
     client.get(reverse("shop:order", args=[1]))
 """,
     }
-    assert requested(files) == {("ANY /api/orders/{pk}/", 5)}
+    assert requested(files) == {("ANY /api/orders/{pk}/", 4)}
 
 
 def test_helpers_and_actions_of_rails_lead_to_their_routes() -> None:
@@ -270,10 +260,8 @@ def test_request_under_a_prefix_of_the_server_reaches_the_route_without_it() -> 
     app = """
 from flask import Flask
 app = Flask(__name__)
-
 @app.route("/orders/<int:key>")
 def show(key): ...
-
 @app.route("/api/<name>")
 def named(name): ...
 """
