@@ -68,61 +68,60 @@ def nodes_of(*names: str) -> dict[NodeKey, Node]:
     return {("r", name): build_node(symbol(name)) for name in names}
 
 
-def brought(fake: FakeRelations, **found: float) -> Flow:
+def flow_of(*edges: tuple[str, str, str], **found: float) -> Flow:
+    """Return what flows over edges from results with these scores."""
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
-    return flow_from_results(view_of(fake), Neighbourhoods(), seeds, nodes_of(*found))
+    view = view_of(FakeRelations(*edges))
+    return flow_from_results(view, Neighbourhoods(), seeds, nodes_of(*found))
 
 
-def scores(found: Flow) -> dict[str, float]:
-    return {one.node.name: one.score for one in found.nodes}
+def scores(*edges: tuple[str, str, str], **found: float) -> dict[str, float]:
+    return {one.node.name: one.score for one in flow_of(*edges, **found).nodes}
 
 
 def test_a_node_gets_the_sum_of_several_results() -> None:
-    fake = FakeRelations(("A", "calls", "X"), ("B", "calls", "X"), ("A", "calls", "Y"))
-    found = scores(brought(fake, A=1.0, B=1.0))
+    edges = (("A", "calls", "X"), ("B", "calls", "X"), ("A", "calls", "Y"))
+    found = scores(*edges, A=1.0, B=1.0)
     assert found["X"] > found["Y"] > 0
-    assert found["X"] > scores(brought(fake, A=1.0))["X"]
+    assert found["X"] > scores(*edges, A=1.0)["X"]
 
 
 def test_a_node_that_everything_uses_gets_less() -> None:
     crowd = [(f"C{number}", "uses_model", "M1") for number in range(200)]
-    fake = FakeRelations(("A", "uses_model", "M1"), ("A", "uses_model", "M2"), *crowd)
-    found = scores(brought(fake, A=1.0))
+    found = scores(("A", "uses_model", "M1"), ("A", "uses_model", "M2"), *crowd, A=1.0)
     assert found["M2"] > 1.5 * found["M1"] > 0
 
 
 def test_relevance_fades_along_a_chain_and_its_path_is_returned() -> None:
-    fake = FakeRelations(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"))
-    found = brought(fake, A=1.0)
-    assert scores(found)["B"] > scores(found)["J"] > scores(found)["D"]
-    [path] = [one.path for one in found.nodes if one.node.name == "D"]
-    assert path == ("A", "B", "J", "D")
+    found = flow_of(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"), A=1.0)
+    nodes = {one.node.name: one for one in found.nodes}
+    assert nodes["B"].score > nodes["J"].score > nodes["D"].score
+    assert nodes["D"].path == ("A", "B", "J", "D")
 
 
 def test_relevance_flows_three_steps_and_ends_in_a_ring() -> None:
-    fake = FakeRelations(*((f"A{n}", "calls", f"A{n + 1}") for n in range(9)))
-    assert set(scores(brought(fake, A0=1.0))) == {"A0", "A1", "A2", "A3"}
-    ring = FakeRelations(("A", "calls", "B"), ("B", "calls", "A"))
-    assert set(scores(brought(ring, A=1.0))) == {"A", "B"}
+    chain = [(f"A{n}", "calls", f"A{n + 1}") for n in range(9)]
+    assert set(scores(*chain, A0=1.0)) == {"A0", "A1", "A2", "A3"}
+    assert set(scores(("A", "calls", "B"), ("B", "calls", "A"), A=1.0)) == {"A", "B"}
 
 
 def test_a_result_gains_by_its_neighbours() -> None:
-    assert scores(brought(FakeRelations(("A", "calls", "B")), A=1.0, B=0.5))["A"] > 0
+    assert scores(("A", "calls", "B"), A=1.0, B=0.5)["A"] > 0
 
 
 def test_a_created_job_is_dispatched() -> None:
-    found = scores(brought(FakeRelations(("A", "makes", "J"), ("A", "makes", "S")), A=1.0))
+    found = scores(("A", "makes", "J"), ("A", "makes", "S"), A=1.0)
     assert found["J"] > found["S"] > 0
 
 
 def test_a_policy_is_found_by_the_name_of_its_model() -> None:
-    fake = FakeRelations(("MPolicy", "takes", "M"), ("A", "uses_model", "M"), ("B", "takes", "M"))
-    found = scores(brought(fake, A=1.0))
+    edges = (("MPolicy", "takes", "M"), ("A", "uses_model", "M"), ("B", "takes", "M"))
+    found = scores(*edges, A=1.0)
     assert found["MPolicy"] > found["B"]
 
 
 def test_documents_that_state_relations_are_returned() -> None:
-    found = brought(FakeRelations(("docs/adr/1.md", "documents", "A")), A=1.0)
+    found = flow_of(("docs/adr/1.md", "documents", "A"), A=1.0)
     assert found.stating_documents == {"docs/adr/1.md": found.nodes[0].score}
 
 
