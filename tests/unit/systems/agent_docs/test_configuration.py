@@ -42,8 +42,6 @@ agents:
 
 
 class Machine:
-    """A working directory, a home folder and variables."""
-
     def __init__(self, root: Path) -> None:
         self.work, self.home = root / "work", root / "home"
         self.variables: dict[str, str] = {}

@@ -51,8 +51,6 @@ def plain(parsed: ParsedText) -> ParsedText:
 
 
 class Work:
-    """A folder of files, an embedder and a manager."""
-
     def __init__(self, folder: Path, store: PassageStore) -> None:
         self.folder, self.store, self.embedder = folder, store, Counting()
         self.manager = RagIndexManager(self.embedder, store, Chunking(200, 20), mask=plain)

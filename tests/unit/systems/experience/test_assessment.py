@@ -46,14 +46,11 @@ class Scripted:
         self.prompts.append((instructions, prompt))
         return Completion(f"Sure!\n{GRADES}\nDone.", 1, 1)
 
-    async def close(self) -> None:
-        """Do nothing."""
+    async def close(self) -> None: ...
 
 
 @dataclass
 class Known:
-    """Answers every question with the same patterns."""
-
     patterns: tuple[Pattern, ...]
     asked: list[FailureQuestion] = field(default_factory=list)
 

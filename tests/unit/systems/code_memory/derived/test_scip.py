@@ -25,7 +25,6 @@ CHECKOUT = "shop/checkout.py"
 
 
 def sources_of(project: str, changes: Mapping[str, str] | None = None) -> dict[str, SourceFile]:
-    """Return the files of a project, some of them with changed text."""
     root = PROJECTS / project
     texts = {
         path.relative_to(root).as_posix(): path.read_text()
@@ -44,7 +43,6 @@ def read_sources(texts: Mapping[str, str]) -> dict[str, SourceFile]:
 
 
 def references_of(project: str, changes: Mapping[str, str] | None = None) -> ScipReferences:
-    """Return the references of a project's index."""
     data = (PROJECTS / project / "index.scip").read_bytes()
     index = ScipIndex.read(render_index(data, "index.scip"))
     return find_exact_references([index], sources_of(project, changes))

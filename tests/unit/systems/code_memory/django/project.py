@@ -249,7 +249,6 @@ class Migration(migrations.Migration):
 
 
 def facts(files: Mapping[str, str]) -> list[FileFacts]:
-    """Return the facts of files by path."""
     return [
         FileFacts(path, "python", tuple(locate_facts(read_code(text, "text/x-python").facts, text)))
         for path, text in files.items()
@@ -263,7 +262,6 @@ def is_suffixed(pattern: str) -> bool:
 
 
 def written(root: Path, files: Mapping[str, str]) -> None:
-    """Write files to disk."""
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

@@ -47,5 +47,4 @@ def assert_covers(text: str, code: CodeText) -> None:
 
 
 def named(code: CodeText, kind: str) -> set[tuple[str, str]]:
-    """Return symbol and name of the facts of a kind."""
     return {(fact.symbol, fact.values["name"]) for fact in code.facts if fact.kind == kind}

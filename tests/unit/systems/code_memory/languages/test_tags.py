@@ -38,7 +38,6 @@ FILES = sorted(path for path in SAMPLES.iterdir() if path.suffix != ".txt")
 
 
 def language_of(path: Path) -> TagLanguage:
-    """Return the language of a file."""
     media_type = find_media_type(path.name)
     assert media_type is not None
     return load_tag_languages()[media_type.removeprefix("text/x-")]

@@ -24,7 +24,6 @@ class RouteServiceProvider extends ServiceProvider
 
 
 def routes_by_laravel(entries: Sequence[Path], root: Path) -> list[list[dict[str, Any]]]:
-    """Return the router's routes after each of the entry files ran."""
     plan = {"entries": list(map(str, entries)), "root": str(root), "config": {}, "constants": {}}
     found: list[list[dict[str, Any]]] = _php("routes.php", plan)
     assert not [one for one in found if isinstance(one, str)]
@@ -49,7 +48,6 @@ def repository(version: str = "^8.83", **texts: str) -> LaravelRoutes:
 
 
 def ours(route: LaravelRoute) -> dict[str, Any]:
-    """Return a route in the form of the router's output."""
     return {
         "methods": list(route.methods),
         "uri": route.uri,

@@ -25,7 +25,6 @@ SQLITE_TYPES = {
 
 
 def ours(table: MigratedTable) -> dict[str, Any]:
-    """Return columns, indexes and foreign keys of a resulting table."""
     primary = next((columns for kind, columns in table.indexes.values() if kind == "primary"), ())
     return {
         "columns": {name: _column(attributes) for name, attributes in table.columns.items()},

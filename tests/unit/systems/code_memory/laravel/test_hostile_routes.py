@@ -52,7 +52,6 @@ LIMITED = {
 
 
 def found_in(text: str) -> tuple[LaravelRoutes, float]:
-    """Return the routes of one file, and the seconds of CPU time."""
     begun = thread_time()
     found = repository(routes__web=HEAD + text)
     return found, thread_time() - begun

@@ -31,7 +31,6 @@ def booting(body: str, name: str = "BlogServiceProvider", space: str = "Blog") -
 
 
 def routes(files: Mapping[str, str]) -> LaravelRoutes:
-    """Return the routes of files by path."""
     read_files = [FileFacts(path, "php", read(text).facts) for path, text in files.items()]
     return collect_routes(run_providers(read_files))
 

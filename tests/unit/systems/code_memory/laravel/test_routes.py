@@ -317,7 +317,6 @@ LATER_FORMS: dict[str, tuple[str, list[str]]] = {
 
 
 def shown(route: dict[str, Any]) -> str:
-    """Return a route as one line."""
     found = ["|".join(route["methods"]), route["uri"], route["name"] or "-", route["action"]]
     for key in ("middleware", "without"):
         found += [f"{key}={','.join(route[key])}"] if route[key] else []

@@ -146,7 +146,6 @@ WHOLE = st.lists(
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[str]:
-    """Draw the history of a table that is created, altered and renamed."""
     columns = dict(draw(st.lists(COLUMN, min_size=2, max_size=5)))
     body = ["$table->id();", *columns.values(), *draw(WHOLE)]
     texts = [_on("create", "things", body)]

@@ -126,8 +126,6 @@ def test_documents_that_state_relations_are_returned() -> None:
 
 
 class CountingRelations(FakeRelations):
-    """Relations that count their reads."""
-
     def __init__(self, *edges: tuple[str, str, str], cut: bool = False) -> None:
         super().__init__(*edges)
         self.read: list[set[str]] = []

@@ -32,8 +32,6 @@ def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
 def answer_to(
     monkeypatch: pytest.MonkeyPatch, query: str, text: str = "", leading: Any = (), **given: str
 ) -> SearchAnswer:
-    """Return the answer to a request in a project with one text."""
-
     async def confirmed(_: object, __: object, rankings: Any) -> VerifiedCandidates:
         return VerifiedCandidates(rankings, {}, 0, 0.0)
 

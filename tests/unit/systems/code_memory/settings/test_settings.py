@@ -40,7 +40,6 @@ def keys(text: str, language: str) -> set[str]:
 
 
 def flattened(value: object) -> set[str]:
-    """Return the names of the scalars in nested tables."""
     todo: list[tuple[str, object]] = [("", value)]
     found = set()
     while todo:

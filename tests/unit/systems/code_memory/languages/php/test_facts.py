@@ -219,7 +219,6 @@ TEAM = "App\\Models\\Team"
 def origins_in(
     body: str, kind: str = "goes_through", *, head: str = "function act()"
 ) -> list[object]:
-    """Return the origins in a method's facts of a kind."""
     text = (
         "<?php\nnamespace App;\nuse App\\Models\\Team;\nuse Illuminate\\Support\\Facades\\Auth;\n"
         "use Illuminate\\Http\\Request;\n"
