@@ -346,8 +346,8 @@ final class InvoiceController extends Controller implements Countable
 """
 
 
-def units(text: str) -> list[tuple[str, str, str]]:
-    return [(unit.role, unit.symbol, text[unit.start : unit.end]) for unit in read(text).units]
+def roles(text: str) -> list[str]:
+    return [f"{unit.role} {unit.symbol}" for unit in read(text).units]
 
 
 def test_a_class_is_its_head_and_each_method() -> None:
@@ -376,19 +376,15 @@ def test_a_class_is_its_head_and_each_method() -> None:
     ]
 
 
-def test_a_method_that_returns_a_relation_is_one() -> None:
+def test_a_method_that_returns_a_relation_has_its_own_role() -> None:
     text = """<?php
 class Invoice extends Model {
     public function lines() { return $this->hasMany(Line::class)->orderBy('n'); }
     public function total() { return $this->lines()->sum('n'); }
     public function of(User $u) { return $this->belongsTo(User::class); }
 }"""
-    assert [(role, symbol) for role, symbol, _ in units(text)] == [
-        ("class", "Invoice"),
-        ("relation", "Invoice::lines"),
-        ("method", "Invoice::total"),
-        ("method", "Invoice::of"),
-    ]
+    members = ["relation Invoice::lines", "method Invoice::total", "method Invoice::of"]
+    assert roles(text) == ["class Invoice", *members]
 
 
 def test_each_statement_of_a_migration_is_a_unit_named_for_its_table() -> None:
@@ -410,11 +406,8 @@ return new class extends Migration {
     }
 };
 """
-    found = units(text)
-    assert [(role, symbol) for role, symbol, _ in found if role == "schema"] == [
-        ("schema", "invoices"),
-        ("schema", "lines"),
-    ]
+    schema = [unit for unit in roles(text) if unit.startswith("schema")]
+    assert schema == ["schema invoices", "schema lines"]
     [down] = [unit for unit in read(text).units if unit.symbol.endswith("::down")]
     assert not down.alone
     assert_covers(text, read(text))
@@ -431,11 +424,8 @@ Route::middleware('auth')->prefix('admin')->group(function () {
 $router->post('x', 'X@y');
 """
     found = [unit for unit in read(text).units if unit.role != "rest"]
-    assert [(unit.role, unit.alone) for unit in found] == [
-        ("route", False),
-        ("group", True),
-        ("route", False),
-    ]
+    alone = [(unit.role, unit.alone) for unit in found]
+    assert alone == [("route", False), ("group", True), ("route", False)]
     assert len(found[1].cuts) == 3
 
 
@@ -446,20 +436,16 @@ return [
     'name' => env('NAME', 'x'),
     'mail' => ['a' => 1],
 ];"""
-    found = [(role, symbol, piece) for role, symbol, piece in units(text) if role == "key"]
-    assert found == [
-        ("key", "name", "// Who.\n    'name' => env('NAME', 'x'),"),
-        ("key", "mail", "'mail' => ['a' => 1],"),
-    ]
+    keys = [unit for unit in read(text).units if unit.role == "key"]
+    assert {unit.symbol: text[unit.start : unit.end] for unit in keys} == {
+        "name": "// Who.\n    'name' => env('NAME', 'x'),",
+        "mail": "'mail' => ['a' => 1],",
+    }
 
 
-def test_functions_and_what_is_left_between_them() -> None:
+def test_text_between_functions_is_a_unit() -> None:
     text = "<?php\nnamespace A;\n\n$x = 1;\n\n/** Adds. */\nfunction add($a) { return $a; }\n"
-    assert [(role, symbol) for role, symbol, _ in units(text)] == [
-        ("rest", ""),
-        ("rest", ""),
-        ("function", "A\\add"),
-    ]
+    assert roles(text) == ["rest ", "rest ", "function A\\add"]
 
 
 _PIECES = st.sampled_from(
