@@ -32,6 +32,15 @@ from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import list_route_keys, list_table_keys
 
+
+def migration(statements: str) -> str:
+    return (
+        "<?php\nuse Illuminate\\Database\\Migrations\\Migration;\n"
+        "use Illuminate\\Support\\Facades\\Schema;\nreturn new class extends Migration {\n"
+        f"public function up(): void {{\n{statements}\n}}\n}};\n"
+    )
+
+
 LARAVEL = {
     "app/Providers/RouteServiceProvider.php": """<?php
 namespace App\\Providers;
@@ -53,23 +62,13 @@ Route::any('/ping', fn () => 'pong');
 """,
     "app/Models/Invoice.php": """<?php
 namespace App\\Models;
-class Invoice extends \\Illuminate\\Database\\Eloquent\\Model
-{
-}
+class Invoice extends \\Illuminate\\Database\\Eloquent\\Model {}
 """,
-    "database/migrations/2024_01_01_000000_create_invoices.php": """<?php
-use Illuminate\\Database\\Migrations\\Migration;
-use Illuminate\\Support\\Facades\\Schema;
-return new class extends Migration {
-    public function up(): void {
-        Schema::create('invoices', function ($table) {
-            $table->id();
-            $table->string('number', 40)->nullable();
-            $table->foreignId('customer_id')->constrained()->cascadeOnDelete();
-        });
-    }
-};
-""",
+    "database/migrations/2024_01_01_000000_create_invoices.php": migration(
+        "Schema::create('invoices', function ($table) { $table->id();"
+        " $table->string('number', 40)->nullable();"
+        " $table->foreignId('customer_id')->constrained()->cascadeOnDelete(); });"
+    ),
 }
 DJANGO = {
     "manage.py": "",
@@ -399,17 +398,9 @@ COMPUTED = {
     + """Route::get(config('shop.path'), fn () => 'computed');
 Route::get('/guarded', fn () => 'guarded')->middleware(config('shop.guard'));
 """,
-    "database/migrations/2024_01_02_000000_alter_computed.php": """<?php
-use Illuminate\\Database\\Migrations\\Migration;
-use Illuminate\\Support\\Facades\\Schema;
-return new class extends Migration {
-    public function up(): void {
-        Schema::table(some_name(), function ($table) {
-            $table->string('note');
-        });
-    }
-};
-""",
+    "database/migrations/2024_01_02_000000_alter_computed.php": migration(
+        "Schema::table(some_name(), function ($table) { $table->string('note'); });"
+    ),
 }
 
 
@@ -472,17 +463,11 @@ class Tag extends Model {
     public function missing() { return $this->belongsToMany(Video::class); }
 }
 """
-    migration = """<?php
-use Illuminate\\Database\\Migrations\\Migration;
-use Illuminate\\Support\\Facades\\Schema;
-return new class extends Migration {
-    public function up(): void {
-        Schema::create('post_tag', function ($table) { $table->id(); });
-        Schema::create('taggables', function ($table) { $table->id(); });
-    }
-};
-"""
-    files = LARAVEL | {"app/Models/Tag.php": models, "database/migrations/2024_b.php": migration}
+    created = migration(
+        "Schema::create('post_tag', function ($table) { $table->id(); });\n"
+        "Schema::create('taggables', function ($table) { $table->id(); });"
+    )
+    files = LARAVEL | {"app/Models/Tag.php": models, "database/migrations/2024_b.php": created}
     found = {
         (edge.source, edge.target, edge.how, edge.path)
         for document in derived(files).documents
