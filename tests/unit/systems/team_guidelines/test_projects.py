@@ -19,6 +19,7 @@ from rag_assets.tenants.projects import (
 )
 
 PROFILE = "team-guidelines"
+INFINITE = float("inf")
 PROJECT = Project(PROFILE, "acme", "web")
 names = st.text(
     st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=80
@@ -75,26 +76,14 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
     "settings",
     [
         {"sources": [{"type": "files", "root": "/etc"}]},
-        {"root": "/etc"},
-        {"base_url": "http://127.0.0.1/"},
-        {"embedder": {"base_url": "http://127.0.0.1/"}},
-        {"api_key": "$HOME"},
-        {"parser": {"passwords": ["$HOME"]}},
-        {"provider": "openai-compatible"},
-        {"provider": "deterministic"},
-        {"chat_model": "$HOME"},
+        *({"root": "/etc"}, {"base_url": "http://[::1]/"}, {"embedder": {"base_url": "http://x/"}}),
+        *({"api_key": "$HOME"}, {"parser": {"passwords": ["$HOME"]}}, {"chat_model": "$HOME"}),
+        *({"provider": "openai-compatible"}, {"provider": "deterministic"}),
         {"chat_model": {"model": "gpt-4o", "base_url": "http://127.0.0.1/"}},
         {"chat_model": {"model": "gpt-4o", "api_key": "$HOME"}},
-        {"caps": {"per_month": -1}},
-        {"caps": {"root": "/etc"}},
-        {"caps": {"per_day": float("inf")}},
-        {"min_score": 2},
-        {"min_score": float("nan")},
-        {"name": ""},
-        {"name": "a\x1b[2J"},
-        {"enabled": False},
-        {"profile": "documents"},
-        {"organization": "other"},
+        *({"caps": {"per_month": -1}}, {"caps": {"root": "/etc"}}, {"caps": {"per_day": INFINITE}}),
+        *({"min_score": 2}, {"min_score": float("nan")}, {"name": ""}, {"name": "a\x1b[2J"}),
+        *({"enabled": False}, {"profile": "documents"}, {"organization": "other"}),
     ],
     ids=str,
 )

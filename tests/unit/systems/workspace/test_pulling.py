@@ -161,12 +161,8 @@ def config(**more: Any) -> SqlConfig:
     "given",
     [
         {"url": "postgresql://ann:hunter2@db/app"},
-        {"queries": {}},
-        {"queries": {"wiki": "SELECT 1"}},
-        {"queries": {"page": "  "}},
-        {"timezone": "Mars/Olympus"},
-        {"timezone": "../../etc/passwd"},
-        {"overlap_seconds": -1},
+        *({"queries": {}}, {"queries": {"wiki": "SELECT 1"}}, {"queries": {"page": "  "}}),
+        *({"timezone": "Mars/Olympus"}, {"timezone": "../../etc/passwd"}, {"overlap_seconds": -1}),
     ],
 )
 def test_invalid_settings_are_refused_without_credentials(given: dict[str, Any]) -> None:
