@@ -237,13 +237,9 @@ def test_another_place_or_another_message_is_another_failure(language: str) -> N
 @pytest.mark.parametrize(
     "prefix",
     [
-        "2026-05-01T10:00:00.123456789Z stderr F ",
-        "2026-05-01T10:00:00.1234567Z ",
-        "2026/05/01 10:00:00 ",
-        "[2026-05-01 10:00:00 +0000] ",
-        "May  1 10:00:00 web1 shop[123]: ",
-        "05-01 10:00:00.123  1234  1234 E AndroidRuntime: ",
-        "web-1  | ",
+        *("2026-05-01T10:00:00.123456789Z stderr F ", "2026-05-01T10:00:00.1234567Z "),
+        *("2026/05/01 10:00:00 ", "[2026-05-01 10:00:00 +0000] ", "web-1  | "),
+        *("May  1 10:00:00 web1 shop[123]: ", "05-01 10:00:00.123  1234  1234 E AndroidRuntime: "),
     ],
 )
 @pytest.mark.parametrize("language", ["python", "python, caused", "java", "go", "node", "ruby"])

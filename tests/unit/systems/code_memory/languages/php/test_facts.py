@@ -260,11 +260,9 @@ def test_a_chain_of_calls_has_the_origin_of_its_start(body: str, origins: list[s
 @pytest.mark.parametrize(
     "body",
     [
-        "$t = $unknown; $t->stop();",
-        "$t = one(); $t = $unknown; $t->stop();",
-        "[$t] = one(); $t->stop();",
+        *("$t = $unknown; $t->stop();", "$t = one(); $t = $unknown; $t->stop();"),
+        *("[$t] = one(); $t->stop();", "$t = [one()]; $t->stop();"),
         "all()->whereHas('x', function ($q) { $q->stop(); });",
-        "$t = [one()]; $t->stop();",
     ],
 )
 def test_a_computed_object_has_no_origin(body: str) -> None:
