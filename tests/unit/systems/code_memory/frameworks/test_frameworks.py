@@ -263,6 +263,7 @@ end
     ]
 
 
+RESOURCES = {"calls": {"all": "many"}, "actions": {}}
 TEXT = """from acme import web
 @web.endpoint("GET", "/orders/{id}")
 def show_order(id):
@@ -332,7 +333,7 @@ def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> 
         ([{**ACME, "languages": ["cobol"]}], "'cobol' is not a supported language: use one of c"),
         ([{**ACME, "pages": [{"path": "("}]}], "'(' is not a valid regular expression"),
         ([{**ACME, "pages": [{"path": "/(.*)"}]}], "has no group `route`"),
-        ([{**ACME, "resources": {"calls": {"a": "b"}, "actions": {}}}], "`actions` has no entry"),
+        ([{**ACME, "resources": RESOURCES}], "`actions` has no entry"),
         ([{**ACME, "handlers": "spring"}], "frameworks.0.handlers"),
         ([{**ACME, "rout": []}], "frameworks.0.rout"),
         ([{**ACME, "name": "Acme Web"}], "frameworks.0.name"),

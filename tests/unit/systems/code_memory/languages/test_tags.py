@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.languages.tree import get_syntax_tree
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import USES, NameUse, list_names, parse_uses
 from tests.cost import assert_linear
-from tests.unit.systems.code_memory.languages.readers import assert_covers
+from tests.unit.systems.code_memory.languages.readers import assert_covers, assert_units_cover
 
 SAMPLES = Path(__file__).parent / "tag_samples"
 ASKED_FOR = """
@@ -88,7 +88,7 @@ def test_definitions_and_references_of_a_sample(path: Path) -> None:
 def test_units_cover_a_sample_and_each_word_is_in_its_index(path: Path) -> None:
     text, language = path.read_text(), language_of(path)
     reading = read_code(text, f"text/x-{language.name}")
-    assert_covers(text, reading)
+    assert_units_cover(text, reading)
     [index] = [str(fact.values["names"]) for fact in reading.facts if fact.kind == USES]
     names = set(list_names(index))
     tags = read_tags(text, language)

@@ -102,10 +102,10 @@ def test_an_heir_of_an_own_class_without_a_parent_is_no_model() -> None:
     texts = {
         "app/Models/Labels/Label.php": "namespace App\\Models\\Labels; abstract class Label {}",
         "app/Models/Labels/Tape.php": "namespace App\\Models\\Labels; class Tape extends Label {}",
-        "app/Models/Item.php": "namespace App\\Models; class Item extends \\Vendor\\Item {}",
+        "app/Models/It.php": "namespace App\\Models; class It extends \\Vendor\\Models\\It {}",
     }
     files = [
         FileFacts(path, "php", read_code(f"<?php\n{text}\n", "text/x-php").facts)
         for path, text in texts.items()
     ]
-    assert set(resolve_models(files)) == {"App\\Models\\Item"}
+    assert set(resolve_models(files)) == {"App\\Models\\It"}

@@ -12,7 +12,7 @@ from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import build_relations
-from tests.unit.systems.code_memory.languages.readers import assert_covers, named
+from tests.unit.systems.code_memory.languages.readers import assert_units_cover, named
 
 TEXT = """<?php
 namespace App\\Jobs;
@@ -408,7 +408,7 @@ return new class extends Migration {
     assert schema == ["schema invoices", "schema lines"]
     [down] = [unit for unit in read(text).units if unit.symbol.endswith("::down")]
     assert not down.alone
-    assert_covers(text, read(text))
+    assert_units_cover(text, read(text))
 
 
 def test_groups_of_routes_stand_alone_and_other_routes_are_joined() -> None:
@@ -457,7 +457,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=25).map("".join))
 def test_units_cover_any_text_once(text: str) -> None:
-    assert_covers(text, read(text))
+    assert_units_cover(text, read(text))
 
 
 def test_text_that_is_not_php_has_a_note() -> None:

@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.languages.python.source import (
     get_module_name,
     resolve_reference,
 )
-from tests.unit.systems.code_memory.languages.readers import assert_covers
+from tests.unit.systems.code_memory.languages.readers import assert_units_cover
 
 TEXT = """
 import os.path
@@ -257,4 +257,4 @@ def test_settings_are_keys_and_lists_of_routes_are_groups() -> None:
 @given(st.lists(st.sampled_from([*VIEW.splitlines(), *MODEL.splitlines(), "é = '…'", "\t)"])))
 def test_units_cover_any_text_and_do_not_overlap(lines: list[str]) -> None:
     text = "\n".join(lines)
-    assert_covers(text, read(text))
+    assert_units_cover(text, read(text))

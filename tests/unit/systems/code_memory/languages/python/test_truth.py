@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy
 
 from rag_assets.systems.code_memory.languages.python.facts import read
-from tests.unit.systems.code_memory.languages.readers import assert_covers
+from tests.unit.systems.code_memory.languages.readers import assert_units_cover
 
 FOLDERS = {
     "json": Path(json.__file__).parent,
@@ -54,7 +54,7 @@ def differences(text: str) -> list[object]:
     }
     values = [fact.values for fact in found.facts if fact.kind == "imports"]
     imported = sorted((v["name"], v["alias"], v["level"], v["member"]) for v in values)
-    assert_covers(text, found)
+    assert_units_cover(text, found)
     wrong: list[object] = [*(declared ^ set(definitions(tree)))]
     wrong += [] if imported == sorted(imports(tree)) else [imported]
     return wrong + list(found.notes)
