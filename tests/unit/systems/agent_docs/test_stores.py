@@ -65,7 +65,8 @@ def test_an_index_returns_what_was_stored(store: PassageStore) -> None:
     assert store.chunks("a") == sorted(chunks, key=lambda one: one.id)
     assert store.state("a") == state
     best, *others = store.search(rows[4], "a", 3)
-    assert (best.chunk, best.score) == (chunks[4], pytest.approx(1.0, abs=1e-5))
+    assert best.chunk == chunks[4]
+    assert best.score == pytest.approx(1.0, abs=1e-5)
     assert len(others) == 2
     known = store.vectors("a")
     assert all(np.allclose(known[c.id], r, atol=1e-6) for c, r in zip(chunks, rows, strict=True))

@@ -453,8 +453,11 @@ def test_constants_and_signatures_share_a_chunk_with_their_neighbours() -> None:
     ],
 )
 def test_the_supertypes_of_a_type_are_stated(media_type: str, text: str, stated: list[str]) -> None:
-    facts = read_code(text, f"text/x-{media_type}").facts
-    facts = [fact for fact in facts if fact.kind in {"extends", "implements", "uses_trait"}]
+    reading, kinds = (
+        read_code(text, f"text/x-{media_type}"),
+        {"extends", "implements", "uses_trait"},
+    )
+    facts = [fact for fact in reading.facts if fact.kind in kinds]
     written = [f"{fact.symbol} {fact.kind} {fact.values['name']}" for fact in facts]
     assert [line.replace("scoped:", "") for line in written] == stated
     for fact in facts:

@@ -42,7 +42,7 @@ def _php(script: str, given: object) -> Any:
     with TemporaryDirectory() as directory:
         path = Path(directory) / "given.json"
         path.write_text(json.dumps(given), encoding="utf-8")
-        command = [php, HERE / script, path]
+        command = [php, str(HERE / script), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)
