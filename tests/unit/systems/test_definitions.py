@@ -36,11 +36,8 @@ def test_assets_are_these_in_these_groups(with_systems: dg.RepositoryDefinition)
 def test_checks_are_these(with_systems: dg.RepositoryDefinition) -> None:
     keys = with_systems.asset_graph.asset_check_keys
     assert {f"{key.asset_key.to_user_string()}.{key.name}" for key in keys} == ALL_CHECKS
-    documented = re.findall(
-        r"^\| `(\w+)` \| ([a-z_, ]+) \|",
-        (ROOT / "docs" / "architecture.md").read_text(),
-        re.MULTILINE,
-    )
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    documented = re.findall(r"^\| `(\w+)` \| ([a-z_, ]+) \|", text, re.MULTILINE)
     assert {f"{asset}.{name}" for name, on in documented for asset in on.split(", ")} == ALL_CHECKS
 
 

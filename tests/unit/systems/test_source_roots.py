@@ -45,12 +45,8 @@ def source(kind: str, root: Path, allowed: tuple[Path, ...] = (), **fields: Any)
     if kind.startswith("git"):
         ref = kind.partition(" ")[2] or "worktree"
         return GIT.build(GitConfig(name="docs", root=root, ref=ref, **fields), context)
-    if kind == "globs":
-        return GLOBS.build(
-            GlobsConfig(name="docs", base=root, patterns=("*.md",), **fields), context
-        )
-    patterns = (f"{root}/*.md",)
-    config = GlobsConfig(name="docs", base=Path("/usr"), patterns=patterns, **fields)
+    base, pattern = (root, "*.md") if kind == "globs" else (Path("/usr"), f"{root}/*.md")
+    config = GlobsConfig(name="docs", base=base, patterns=(pattern,), **fields)
     return GLOBS.build(config, context)
 
 
@@ -111,9 +107,7 @@ def test_links_between_allowed_roots_are_followed(kind: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_link_is_followed_to_each_release_if_the_source_says_so(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_link_is_followed_to_each_release_on_request(kind: str, tmp_path: Path) -> None:
     for release in ("one", "two"):
         make(tmp_path / release, f"{release}.md")
     link = tmp_path / "link"
@@ -162,7 +156,7 @@ def test_links_in_the_topmost_folder_belong_to_the_system(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_folder_is_known_again_and_told_from_another_one(kind: str, tmp_path: Path) -> None:
+def test_a_folder_is_recognized_and_distinguished_from_another(kind: str, tmp_path: Path) -> None:
     make(tmp_path / "docs")
 
     def root() -> FolderIdentity:
@@ -204,7 +198,7 @@ def test_mount_points_below_a_root_are_listed(kind: str, tmp_path: Path) -> None
     with_mounts(work)
 
 
-def test_what_is_not_known_of_a_folder_distinguishes_nothing() -> None:
+def test_unknown_parts_of_a_folders_identity_distinguish_nothing() -> None:
     folder = FolderIdentity(2, 7)
     for same in (folder, FolderIdentity(2, 0), FolderIdentity(0, 7), FolderIdentity(0, 0)):
         assert folder.is_same(same)
@@ -215,9 +209,7 @@ def test_what_is_not_known_of_a_folder_distinguishes_nothing() -> None:
     assert FolderIdentity(2, 0).as_file_system() == FolderIdentity(2, 0)
 
 
-def test_the_home_folder_is_that_of_the_user_and_not_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_home_folder_is_that_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere/else")
     assert find_owner_home() == Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
     monkeypatch.setattr(os, "getuid", lambda: 987_654_321)

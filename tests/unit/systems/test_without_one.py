@@ -52,24 +52,16 @@ for case, kept in json.loads(sys.argv[1]).items():
 
 
 def test_every_folder_is_an_installed_system() -> None:
-    own = {
-        system.name
-        for system in installed_systems()
-        if system.distribution.startswith("rag-assets ")
-    }
-    assert own == set(NAMES)
+    ours = [one for one in installed_systems() if one.distribution.startswith("rag-assets ")]
+    assert {system.name for system in ours} == set(NAMES)
 
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, int]:
     """Return the number of modules imported without each system; no entry after an error."""
+    command = [sys.executable, "-c", PROGRAM, json.dumps(CASES)]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(CASES)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280
     )
     sys.stderr.write(done.stderr)
     assert done.returncode == 0

@@ -8,9 +8,8 @@ from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState
 
 
 def chunks_of(agent_id: str, count: int) -> list[DocChunk]:
-    return [
-        DocChunk.from_location(agent_id, f"f{n // 7}.md", n * 10, f"text {n}") for n in range(count)
-    ]
+    places = [(f"f{n // 7}.md", n * 10, f"text {n}") for n in range(count)]
+    return [DocChunk.from_location(agent_id, *place) for place in places]
 
 
 def state_of(chunks: list[DocChunk], fingerprint: str = "f") -> IndexState:

@@ -42,8 +42,6 @@ agents:
 
 
 class Machine:
-    """A working directory, a home folder and variables."""
-
     def __init__(self, root: Path) -> None:
         self.work, self.home = root / "work", root / "home"
         self.variables: dict[str, str] = {}
@@ -54,6 +52,10 @@ class Machine:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+    def declare(self, text: str) -> Path:
+        """Write the file of the working directory."""
+        return self.write(self.work / ".swebash/agents.yaml", text)
 
     def load(self) -> Configuration:
         return load_configuration(Environment(self.variables, self.work, self.home))
@@ -72,8 +74,8 @@ def test_without_files_the_defaults_hold(machine: Machine) -> None:
     assert (found.tool_for_all.value, found.agents, found.files) == (False, {}, ())
 
 
-def test_a_full_file_with_what_other_programs_keep_there(machine: Machine) -> None:
-    path = machine.write(machine.work / ".swebash/agents.yaml", FULL)
+def test_a_full_file_with_settings_of_other_programs_is_read(machine: Machine) -> None:
+    path = machine.declare(FULL)
     found = machine.load()
     assert found.warnings == ()
     assert found.rag.path.value == machine.work / ".swebash/rag.db"
@@ -88,7 +90,7 @@ def test_a_full_file_with_what_other_programs_keep_there(machine: Machine) -> No
 
 
 def test_later_layers_replace_agents_whole_and_settings_one_by_one(machine: Machine) -> None:
-    machine.write(machine.work / ".swebash/agents.yaml", FULL)
+    machine.declare(FULL)
     own = machine.write(
         machine.home / ".config/swebash/agents.yaml",
         "rag: {chunk_size: 900, path: mine}\nagents:\n  - {id: awscli, docs: {sources: [a.md]}}\n",
@@ -124,7 +126,7 @@ def test_a_named_file_is_the_users_and_nothing_else(machine: Machine) -> None:
     ],
 )
 def test_variables_override_files(machine, variable, given, value, read) -> None:  # type: ignore[no-untyped-def]
-    machine.write(machine.work / ".swebash/agents.yaml", FULL)
+    machine.declare(FULL)
     machine.write(machine.home / "docs/.swebash/agents.yaml", FULL)
     machine.variables[variable] = given
     setting = read(machine.load())
@@ -135,7 +137,7 @@ def test_variables_override_files(machine, variable, given, value, read) -> None
     assert read(machine.load()).origin != f"variable {variable}"
 
 
-def test_the_base_is_that_of_all_relative_globs(machine: Machine) -> None:
+def test_the_base_variable_applies_to_all_relative_globs(machine: Machine) -> None:
     base = machine.work / "base"
     machine.write(base / ".swebash/agents.yaml", FULL)
     own = "agents: [{id: mine, docs: {sources: [a.md]}}]\n"
@@ -162,10 +164,8 @@ def test_the_base_is_that_of_all_relative_globs(machine: Machine) -> None:
         ("\x00", "1:1", "the file is not valid YAML"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(
-    machine: Machine, text: str, place: str, what: str
-) -> None:
-    path = machine.write(machine.work / ".swebash/agents.yaml", text)
+def test_a_mistake_is_one_line(machine: Machine, text: str, place: str, what: str) -> None:
+    path = machine.declare(text)
     with pytest.raises(ConfigurationError) as raised:
         machine.load()
     assert raised.value.message.startswith(f"{path}:{place}: ")
@@ -173,12 +173,12 @@ def test_what_is_wrong_is_told_in_one_line(
     assert "\n" not in raised.value.message
 
 
-def test_what_anchors_merge_has_its_own_place(machine: Machine) -> None:
+def test_a_merged_setting_keeps_its_place(machine: Machine) -> None:
     text = (
         "shared: &shared\n  top_k: 3\n  strategy: rag\nagents:\n"
         "  - {id: a, docs: {<<: *shared, sources: [a.md], topk: 1}}\n  - {id: b, docs: *shared}\n"
     )
-    path = machine.write(machine.work / ".swebash/agents.yaml", text)
+    path = machine.declare(text)
     found = machine.load()
     assert len(found.warnings) == 1
     for agent in found.agents.values():
@@ -205,24 +205,22 @@ def test_a_wrong_variable_is_named(machine: Machine, variable: str, given: str) 
         machine.load()
 
 
-def test_what_is_unknown_within_our_blocks_is_warned_of(machine: Machine) -> None:
-    text = "rag: {chunksize: 5}\nother: 1\nagents:\n  - {id: a, docs: {topk: 3}, more: 1}\n"
-    machine.write(machine.work / ".swebash/agents.yaml", text)
+def test_unknown_settings_in_our_blocks_cause_warnings(machine: Machine) -> None:
+    machine.declare("rag: {chunksize: 5}\nother: 1\nagents: [{id: a, docs: {topk: 3}, more: 1}]\n")
     first, second = machine.load().warnings
     assert first.endswith("agents.yaml:1: rag has no setting chunksize; did you mean chunk_size?")
-    assert second.endswith("agents.yaml:4: agent a: docs has no setting topk; did you mean top_k?")
+    assert second.endswith("agents.yaml:3: agent a: docs has no setting topk; did you mean top_k?")
 
 
 def test_an_overlap_over_half_becomes_half(machine: Machine) -> None:
-    text = "rag: {chunk_size: 5000, chunk_overlap: 4000}\n"
-    machine.write(machine.work / ".swebash/agents.yaml", text)
+    machine.declare("rag: {chunk_size: 5000, chunk_overlap: 4000}\n")
     found = machine.load()
     assert (found.rag.chunk_size.value, found.rag.chunk_overlap.value) == (5000, 2500)
     assert "over half" in found.warnings[0]
 
 
-def test_agents_are_named_with_and_without_the_sign(machine: Machine) -> None:
-    machine.write(machine.work / ".swebash/agents.yaml", FULL)
+def test_agents_are_found_with_and_without_the_at_sign(machine: Machine) -> None:
+    machine.declare(FULL)
     found = machine.load()
     assert find_agent(found, "@git") is find_agent(found, "git")
     with pytest.raises(UnknownAgent) as raised:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,24 +13,12 @@ from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.systems.agent_docs.passages import MAX_BYTES, Chunking, CutFile, cut_file
 
 WORDS = st.sampled_from(
-    [
-        *(
-            "The flag is set. ",
-            "Wörter und Sätze! ",
-            "これは文です。",
-            "Это предложение? ",
-            "e.g. 3.5 ",
-        ),
+    (
+        *("The flag is set. ", "Wörter und Sätze! ", "これは文です。", "Это предложение? ", "\t"),
         *("\r\n", "\n\n", "\r\n\r\n", "# Heading\n", "## 二\r\n", "- item\n", "```\ncode()\n```\n"),
-        *(
-            "👩‍👩‍👧‍👦 ",
-            "a\u0301 ",
-            "word ",
-            "| a | b |\n|---|---|\n| 1 | 2 |\n",
-            "\t",
-            "longword" * 9,
-        ),
-    ]
+        *("👩‍👩‍👧‍👦 ", "a\u0301 ", "word ", "| a | b |\n|---|---|\n| 1 | 2 |\n", "longword" * 9),
+        "e.g. 3.5 ",
+    )
 )
 TEXTS = st.lists(WORDS, min_size=1, max_size=80).map("".join)
 SUFFIXES = st.sampled_from(["a.md", "b.txt", "c.rst", "d.py", "noname", "e.mdx"])
@@ -48,12 +38,9 @@ def check(cut: CutFile, data: bytes, chunking: Chunking) -> None:
         assert 0 < len(chunk.content) <= chunking.size
         assert chunk.id == f"a:{chunk.source_path}:{chunk.byte_offset}"
         assert passage.embedded.endswith(chunk.content)
-    ends = [
-        passage.chunk.byte_offset + len(passage.chunk.content.encode()) for passage in cut.passages
-    ]
-    for passage, end in zip(cut.passages[1:], ends, strict=False):
-        shared = data[passage.chunk.byte_offset : end].decode()
-        assert len(shared) <= chunking.overlap
+    for before, after in pairwise(passage.chunk for passage in cut.passages):
+        end = before.byte_offset + len(before.content.encode())
+        assert len(data[after.byte_offset : end].decode()) <= chunking.overlap
 
 
 @given(TEXTS, SUFFIXES, st.booleans(), st.integers(40, 400), st.integers(0, 100))
@@ -81,16 +68,15 @@ def test_passages_are_the_bytes_of_the_file(
 @pytest.mark.parametrize(
     "text", ["x" * 300_000, "word " * 60_000, "文" * 100_000, "one line. " * 30_000]
 )
-def test_one_long_line_without_a_place_to_cut(text: str) -> None:
-    chunking = Chunking()
-    cut = cut_file("a", "a.txt", text.encode(), chunking, plain)
-    check(cut, text.encode(), chunking)
+def test_one_long_line_is_cut_within_the_limit(text: str) -> None:
+    cut = cut_file("a", "a.txt", text.encode(), Chunking(), plain)
+    check(cut, text.encode(), Chunking())
     assert len(cut.passages) >= len(text) // 2000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["x", "One sentence. "])
-def test_a_file_of_the_largest_size(text: str) -> None:
+def test_a_file_of_the_largest_size_is_covered(text: str) -> None:
     whole = text * (MAX_BYTES // len(text.encode()))
     cut = cut_file("a", "a.md", whole.encode(), Chunking(), plain)
     check(cut, whole.encode(), Chunking())
@@ -98,7 +84,7 @@ def test_a_file_of_the_largest_size(text: str) -> None:
     assert covered >= len(whole.rstrip())
 
 
-def test_passages_larger_than_a_tenants_may_be() -> None:
+def test_passages_may_be_larger_than_those_of_tenants() -> None:
     text = "This sentence is of some length. " * 2_000
     cut = cut_file("a", "a.txt", text.encode(), Chunking(20_000, 1_000), plain)
     assert max(len(passage.chunk.content) for passage in cut.passages) > 15_000
@@ -109,9 +95,9 @@ def test_a_credential_is_masked_in_its_passage_and_its_rule_named() -> None:
 
     def mask(parsed: ParsedText) -> ParsedText:
         at = parsed.text.index("SECRET")
-        span = MaskedSpan(at, at + 6, "rule")
         masked = parsed.text.replace("SECRET", "******")
-        return ParsedText(masked, parsed.blocks, parsed.media_type, masked=(span,))
+        spans = (MaskedSpan(at, at + 6, "rule"),)
+        return ParsedText(masked, parsed.blocks, parsed.media_type, masked=spans)
 
     cut = cut_file("a", "a.txt", text.encode(), Chunking(100, 20), mask)
     assert (cut.dropped, cut.rules) == (0, ("rule",))
@@ -128,12 +114,12 @@ def test_a_credential_is_masked_in_its_passage_and_its_rule_named() -> None:
         (b"  \n", "empty"),
     ],
 )
-def test_what_is_no_text_is_refused(data: bytes, why: str) -> None:
+def test_data_that_is_no_text_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(DocumentRejected, match=why):
         cut_file("a", "a.md", data, Chunking(), plain)
 
 
-def test_other_formats_are_for_dagster() -> None:
+def test_other_formats_are_refused_with_a_hint_at_dagster() -> None:
     with pytest.raises(DocumentRejected) as raised:
         cut_file("a", "a.pdf", b"%PDF-1.7", Chunking(), plain)
     assert "Dagster" in raised.value.advice

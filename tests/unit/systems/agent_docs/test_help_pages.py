@@ -76,9 +76,7 @@ def machine(folder: Path, *renderers: str, **pages: str) -> dict[str, str]:
     (programs / "tool").write_text("#!/bin/sh\necho tool 9\n")
     (programs / "tool").chmod(stat.S_IRWXU)
     for name in renderers:
-        found = shutil.which(name)
-        assert found is not None, f"{name} is not installed"
-        (programs / name).symlink_to(found)
+        (programs / name).symlink_to(shutil.which(name) or pytest.fail(f"{name} is not installed"))
     for name, text in pages.items():
         (man / f"{name.replace('_', '-')}.1").write_text(text)
     return {"PATH": str(programs), "MANPATH": str(folder / "man")}
@@ -92,9 +90,7 @@ def test_man_pages_need_a_renderer(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_renderers
 @pytest.mark.parametrize("renderers", [("mandoc",), RENDERERS])
-def test_pages_of_both_forms_have_their_sections_and_exact_names(
-    renderers: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_man_pages_of_both_forms_are_rendered(renderers: tuple[str, ...], tmp_path: Path) -> None:
     variables = machine(tmp_path, *renderers, tool=MAN, tool_add=MDOC, toolbox=MAN)
     found = build_man_pages(["tool"], variables, max_calls=9)
     assert found.warnings == ()
@@ -112,21 +108,25 @@ def test_pages_of_both_forms_have_their_sections_and_exact_names(
 
 @pytest.mark.slow
 @needs_renderers
-def test_a_page_that_no_renderer_reads_is_named_and_left_out(tmp_path: Path) -> None:
-    variables = machine(tmp_path, "pandoc", tool=MAN, tool_add=MDOC)
-    found = build_man_pages(["tool"], variables, max_calls=9)
-    assert [page.command for page in found.pages] == ["tool"]
-    assert found.warnings == (
-        "tool add: it is written in mdoc, which needs mandoc; it is left out",
-    )
-
-
-@pytest.mark.slow
-@needs_renderers
-def test_an_empty_page_is_named_and_left_out(tmp_path: Path) -> None:
-    found = build_man_pages(["tool"], machine(tmp_path, *RENDERERS, tool=""), max_calls=9)
-    assert found.pages == ()
-    assert found.warnings == ("tool: pandoc cannot render its page; it is left out",)
+@pytest.mark.parametrize(
+    ("renderers", "pages", "kept", "warning"),
+    [
+        (
+            ("pandoc",),
+            {"tool": MAN, "tool_add": MDOC},
+            ["tool"],
+            "tool add: it is written in mdoc, which needs mandoc; it is left out",
+        ),
+        (RENDERERS, {"tool": ""}, [], "tool: pandoc cannot render its page; it is left out"),
+    ],
+    ids=["unreadable", "empty"],
+)
+def test_a_page_that_cannot_be_rendered_is_reported_and_left_out(
+    renderers: tuple[str, ...], pages: dict[str, str], kept: list[str], warning: str, tmp_path: Path
+) -> None:
+    found = build_man_pages(["tool"], machine(tmp_path, *renderers, **pages), max_calls=9)
+    assert [page.command for page in found.pages] == kept
+    assert found.warnings == (warning,)
 
 
 @pytest.mark.slow
@@ -144,10 +144,9 @@ def test_a_page_may_stand_for_another_but_for_none_outside(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @needs_renderers
-def test_calls_are_limited(tmp_path: Path) -> None:
-    found = build_man_pages(
-        ["tool"], machine(tmp_path, *RENDERERS, tool=MAN, tool_add=MAN), max_calls=2
-    )
+def test_calls_of_man_pages_are_limited(tmp_path: Path) -> None:
+    variables = machine(tmp_path, *RENDERERS, tool=MAN, tool_add=MAN)
+    found = build_man_pages(["tool"], variables, max_calls=2)
     assert [page.command for page in found.pages] == ["tool"]
     assert "more than 2 calls" in found.warnings[0]
 
@@ -268,14 +267,10 @@ def test_aws_hands_its_pages_over_where_no_renderer_is_installed(tmp_path: Path)
 def test_long_sections_are_not_repeated() -> None:
     long = "## Global options\n\n" + "An option of all commands. " * 30
     known: dict[str, str] = {}
-    first = drop_repeated_sections(
-        CommandPage("a", "1", f"About a.\n\n{long}\n\n## Short\n\nx\n"), known
-    )
-    second = drop_repeated_sections(
-        CommandPage("a b", "1", f"## Own\n\ny\n\n{long}\n\n## Short\n\nx\n"), known
-    )
-    assert first.text == f"About a.\n\n{long}\n\n## Short\n\nx\n"
-    assert second.text == (
+    first_page = CommandPage("a", "1", f"About a.\n\n{long}\n\n## Short\n\nx\n")
+    second_page = CommandPage("a b", "1", f"## Own\n\ny\n\n{long}\n\n## Short\n\nx\n")
+    assert drop_repeated_sections(first_page, known) == first_page
+    assert drop_repeated_sections(second_page, known).text == (
         "## Own\n\ny\n\n## Global options\n\nThe same as of `a`.\n\n## Short\n\nx\n"
     )
 
@@ -351,7 +346,7 @@ def install(folder: Path, script: str, name: str = "tool") -> dict[str, str]:
 
 
 @pytest.mark.parametrize("script", [ARGPARSE, CLICK, COBRA, CLAP])
-def test_the_tree_of_a_command(script: str, tmp_path: Path) -> None:
+def test_all_subcommands_of_a_command_are_found(script: str, tmp_path: Path) -> None:
     found = build_help_pages(["tool"], 3, install(tmp_path / "bin", script), max_calls=50)
     assert [page.command for page in found.pages] == TREE
     assert found.warnings == ()
@@ -359,16 +354,15 @@ def test_the_tree_of_a_command(script: str, tmp_path: Path) -> None:
     assert any(digit in found.pages[0].version for digit in "23") or "1.2" in found.pages[0].version
 
 
-@pytest.mark.parametrize(("depth", "count"), [(0, 1), (1, 3), (2, 4)])
-def test_no_deeper_than_asked(depth: int, count: int, tmp_path: Path) -> None:
-    variables = install(tmp_path / "bin", ARGPARSE)
-    assert len(build_help_pages(["tool"], depth, variables, max_calls=50).pages) == count
-
-
-def test_a_subcommand_that_was_named_is_the_root(tmp_path: Path) -> None:
-    variables = install(tmp_path / "bin", ARGPARSE)
-    found = build_help_pages(["tool remote"], 3, variables, max_calls=50)
-    assert [page.command for page in found.pages] == TREE[2:]
+@pytest.mark.parametrize(
+    ("command", "depth", "pages"),
+    [("tool", 0, TREE[:1]), ("tool", 1, TREE[:3]), ("tool", 2, TREE), ("tool remote", 3, TREE[2:])],
+)
+def test_subcommands_of_the_named_command_are_followed_to_the_given_depth(
+    command: str, depth: int, pages: list[str], tmp_path: Path
+) -> None:
+    found = build_help_pages([command], depth, install(tmp_path / "bin", ARGPARSE), max_calls=50)
+    assert [page.command for page in found.pages] == pages
 
 
 def test_the_same_version_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -393,14 +387,13 @@ def test_the_same_version_gives_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_git_of_this_machine() -> None:
     found = build_help_pages(["git"], 1, dict(os.environ), max_calls=400)
-    names = {page.command for page in found.pages}
-    assert {"git", "git add", "git commit", "git rebase", "git stash"} <= names
-    assert found.pages[0].version.startswith("git version ")
     pages = {page.command: page.text for page in found.pages}
+    assert {"git", "git add", "git commit", "git rebase", "git stash"} <= pages.keys()
+    assert found.pages[0].version.startswith("git version ")
     assert pages["git add"].startswith("Add file contents to the index")
 
 
-def test_help_as_man_pages_have_it() -> None:
+def test_help_with_overstruck_letters_is_read() -> None:
     heading = "".join(f"{letter}\b{letter}" for letter in "AVAILABLE COMMANDS")
     text = strip_formatting(f"{heading}\n       +\bo cp\n\n       +\bo ls\n")
     assert list(parse_subcommands(text)) == ["cp", "ls"]
@@ -422,7 +415,7 @@ def test_choices_of_options_are_no_subcommands() -> None:
         ("#!/bin/sh\nread line || echo 'usage: nothing to be read'\n", True),
     ],
 )
-def test_hostile_commands_are_ended_with_all_that_they_started(
+def test_hostile_commands_end_with_their_children(
     script: str, whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_runner, "MAX_SECONDS", 1.0)
@@ -437,18 +430,14 @@ def test_hostile_commands_are_ended_with_all_that_they_started(
     assert time.monotonic() - started < 10
     assert said.is_complete is whole
     assert len(said.text) <= command_runner.MAX_BYTES
-    left = [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in _SLEEPS]
-    assert left == []
+    sleeps = [["sleep", seconds] for seconds in ("60", "61", "62")]
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in sleeps]
     assert {child.pid for child in psutil.Process().children()} <= before
-
-
-_SLEEPS = (["sleep", "60"], ["sleep", "61"], ["sleep", "62"])
 
 
 def test_commands_see_no_secret_and_an_empty_home(tmp_path: Path) -> None:
     script = "#!/bin/sh\nenv; echo usage: $HOME; ls -a ~\n"
-    variables = install(tmp_path / "bin", script)
-    home = tmp_path / "empty"
+    variables, home = install(tmp_path / "bin", script), tmp_path / "empty"
     home.mkdir()
     said = CommandRunner(home, variables).run([str(tmp_path / "bin/tool")])
     assert "hidden" not in said.text
@@ -456,23 +445,22 @@ def test_commands_see_no_secret_and_an_empty_home(tmp_path: Path) -> None:
     assert str(home) not in said.text
 
 
-def test_calls_for_the_corpus_are_limited(tmp_path: Path) -> None:
+def test_calls_of_help_pages_are_limited(tmp_path: Path) -> None:
     variables = install(tmp_path / "bin", ARGPARSE)
     found = build_help_pages(["tool"], 3, variables, max_calls=3)
     assert len(found.pages) == 1
     assert "more than 3 calls" in found.warnings[0]
-    caller = CommandRunner(tmp_path, variables, max_calls=0)
     with pytest.raises(CallLimitReached):
-        caller.run(["true"])
+        CommandRunner(tmp_path, variables, max_calls=0).run(["true"])
 
 
 @pytest.mark.parametrize("name", ["", "--version", "no-such-command-at-all", "-c"])
-def test_a_command_that_is_not_there(name: str) -> None:
+def test_a_missing_command_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="was not found"):
         build_help_pages([name], 1, dict(os.environ), max_calls=5)
 
 
-def test_another_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outdated_pages_cause_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     variables = install(tmp_path / "bin", ARGPARSE)
     monkeypatch.setenv("PATH", variables["PATH"])
@@ -512,11 +500,7 @@ def test_commands_have_no_network(tmp_path: Path) -> None:
         unix.bind(place)
         unix.listen()
         text = TALKING.replace("PORT", str(tcp.getsockname()[1])).replace("PATH", place)
-        tool = tmp_path / "bin/tool"
-        tool.parent.mkdir()
-        tool.write_text(text)
-        tool.chmod(0o755)
-        variables = {"PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
+        variables = install(tmp_path / "bin", text)
         [page] = build_help_pages(["tool"], 0, variables, max_calls=10).pages
         assert "refused refused 2" in page.text
         for server in (tcp, unix):
@@ -527,7 +511,7 @@ def test_commands_have_no_network(tmp_path: Path) -> None:
         pass  # This process keeps its own.
 
 
-def test_the_present_folder_is_not_looked_for_commands(
+def test_the_current_folder_is_not_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tool").write_text(COBRA)

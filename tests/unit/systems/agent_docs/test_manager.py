@@ -51,8 +51,6 @@ def plain(parsed: ParsedText) -> ParsedText:
 
 
 class Work:
-    """A folder of files, an embedder and a manager."""
-
     def __init__(self, folder: Path, store: PassageStore) -> None:
         self.folder, self.store, self.embedder = folder, store, Counting()
         self.manager = RagIndexManager(self.embedder, store, Chunking(200, 20), mask=plain)
@@ -115,7 +113,7 @@ def test_a_passage_without_its_comments_is_found_until_its_file_changes(work: Wo
     assert search() == []
 
 
-def test_files_that_come_and_go(work: Work) -> None:
+def test_added_removed_and_renamed_files_are_followed(work: Work) -> None:
     before = work.ensure()
     (work.folder / "a.md").unlink()
     work.write("d.md", "Only one sentence about d.")
@@ -123,18 +121,13 @@ def test_files_that_come_and_go(work: Work) -> None:
     assert (report.files, report.embedded) == (3, 1)
     assert {chunk.source_path for chunk in work.store.chunks("x")} == {"b.md", "c.md", "d.md"}
     assert before.chunks != report.chunks
+    (work.folder / "b.md").rename(work.folder / "z.md")
+    assert work.ensure().built
+    assert work.embedder.texts == [], "a renamed file is not embedded again"
+    assert {chunk.source_path for chunk in work.store.chunks("x")} == {"c.md", "d.md", "z.md"}
 
 
-def test_a_renamed_file_is_not_embedded_again(work: Work) -> None:
-    work.ensure()
-    (work.folder / "a.md").rename(work.folder / "z.md")
-    report = work.ensure()
-    assert report.built
-    assert work.embedder.texts == []
-    assert {chunk.source_path for chunk in work.store.chunks("x")} == {"b.md", "c.md", "z.md"}
-
-
-def test_a_touched_file_costs_its_hash_alone(work: Work) -> None:
+def test_a_touched_file_is_only_hashed_again(work: Work) -> None:
     work.ensure()
     os.utime(work.folder / "a.md", (time.time() - 20,) * 2)
     assert not work.manager.is_current("x", ["*.md"], work.folder)
@@ -154,24 +147,17 @@ def test_an_edit_of_equal_size_within_the_same_second_is_noticed(work: Work) -> 
     assert any("Omega" in chunk.content for chunk in work.store.chunks("x"))
 
 
-def test_another_model_makes_all_vectors_anew(work: Work) -> None:
+def test_vectors_of_another_model_answer_nothing_until_all_are_made_anew(work: Work) -> None:
     first = work.ensure()
-    work.embedder.embedder_id = "two"
-    report = work.ensure()
-    assert (report.built, report.embedded) == (True, first.embedded)
-    state = work.store.state("x")
-    assert state is not None
-    assert state.embedder_id == "two"
-
-
-def test_vectors_of_another_model_answer_nothing(work: Work) -> None:
-    work.ensure()
     assert work.manager.can_answer("x")
     assert work.manager.search("x", "about a")
     work.embedder.embedder_id = "two"
     assert not work.manager.can_answer("x")
     assert work.manager.search("x", "about a") == []
-    work.ensure()
+    report = work.ensure()
+    assert (report.built, report.embedded) == (True, first.embedded)
+    assert (state := work.store.state("x")) is not None
+    assert state.embedder_id == "two"
     assert work.manager.search("x", "about a")
 
 
@@ -189,7 +175,7 @@ def test_a_damaged_store_is_built_again(name: str, tmp_path: Path) -> None:
     assert (kept / f"{name}.damaged-1").is_file()
 
 
-def test_a_time_in_the_future_is_believed(work: Work) -> None:
+def test_a_modification_time_in_the_future_is_trusted(work: Work) -> None:
     """An edit now would change the modification time."""
     work.write("a.md", "From another time.", age=-1_000_000)
     work.ensure()
@@ -198,7 +184,7 @@ def test_a_time_in_the_future_is_believed(work: Work) -> None:
     assert work.ensure().built
 
 
-def test_other_limits_cut_anew(work: Work) -> None:
+def test_other_limits_make_other_passages(work: Work) -> None:
     first = work.ensure()
     other = RagIndexManager(work.embedder, work.store, Chunking(400, 0), mask=plain)
     assert other.ensure_index("x", ["*.md"], work.folder).chunks < first.chunks
@@ -215,7 +201,7 @@ def test_a_failure_leaves_the_former_index(work: Work) -> None:
     assert work.ensure().embedded == 1
 
 
-def test_a_text_that_can_have_no_vector_stops_no_other(work: Work) -> None:
+def test_a_text_that_the_model_rejects_stops_no_other(work: Work) -> None:
     work.embedder.refused = "refused"
     work.write("r.md", "This is refused.")
     report = work.ensure()
@@ -224,7 +210,7 @@ def test_a_text_that_can_have_no_vector_stops_no_other(work: Work) -> None:
     assert not work.ensure().built
 
 
-def test_what_cannot_be_read_is_told_and_stops_nothing(work: Work) -> None:
+def test_unreadable_files_are_reported_and_stop_nothing(work: Work) -> None:
     (work.folder / "bin.md").write_bytes(b"\0\0\0")
     (work.folder / "wide.md").write_bytes("text".encode("utf-16"))
     (work.folder / "big.md").write_bytes(b"x" * (5 * 1024 * 1024 + 1))
@@ -245,7 +231,7 @@ def test_patterns_without_files_make_an_empty_index(work: Work) -> None:
 def test_a_search_finds_equal_texts_and_words(work: Work) -> None:
     work.write("flag.md", "The option --frobnicate-hard is dangerous.")
     work.ensure()
-    text = next(chunk for chunk in work.store.chunks("x") if "frobnicate" in chunk.content).content
+    [text] = [one.content for one in work.store.chunks("x") if "frobnicate" in one.content]
     best = work.manager.search("x", text, 3)[0]
     assert (best.chunk.source_path, best.score) == ("flag.md", pytest.approx(1.0, abs=1e-4))
     fused = work.manager.search("x", "--frobnicate-hard", 3, mode="hybrid")
@@ -288,9 +274,7 @@ TEXTS = {
         (["unbekannt"], []),
     ],
 )
-def test_words_are_found_in_the_languages_of_the_passages(
-    words: list[str], found: list[str]
-) -> None:
+def test_words_are_found_in_the_language_of_a_passage(words: list[str], found: list[str]) -> None:
     passages = [DocChunk.from_location("agent", path, 0, text) for path, text in TEXTS.items()]
     index = WordIndex.from_passages(passages)
     paths = {passage.id: passage.source_path for passage in passages}

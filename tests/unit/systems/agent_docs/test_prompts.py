@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -52,9 +54,7 @@ def docs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("budget", [0, 5, 40, 100, 250, 400, 5_000])
-def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
-    docs: Path, budget: int
-) -> None:
+def test_sections_fill_the_budget_up_to_a_whole_sentence(docs: Path, budget: int) -> None:
     documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     found = preload(documentation, budget)
     assert found.tokens == count_text(found.text) <= budget
@@ -69,7 +69,7 @@ def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
         assert found.text.index("--- two.md ---") < found.text.index("--- one.md ---")
 
 
-def test_what_is_left_out_is_named(docs: Path) -> None:
+def test_omitted_sections_are_named(docs: Path) -> None:
     documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     names = preload(documentation, 150).left_out
     assert names[0].startswith("two.md: Section")
@@ -100,14 +100,14 @@ def test_the_strategy_decides_what_a_prompt_has(docs: Path) -> None:
         ("{strategy: rag}", "true", False),
     ],
 )
-def test_which_agents_have_the_tool(
+def test_rag_agents_with_sources_have_the_tool(
     docs: Path, docs_of_agent: str, variable: str, has: bool
 ) -> None:
     found = configured(docs, docs_of_agent, {"SWEBASH_AI_TOOLS_RAG": variable})
     assert has_search_tool(found, found.agents["a"]) is has
 
 
-def test_hint_and_schema_are_short(docs: Path) -> None:
+def test_the_hint_and_the_schema_are_short(docs: Path) -> None:
     for number in range(300):
         name = f"some-rather-long-name-of-a-file-{number}"
         (docs / f"{name}.md").write_text("text")
@@ -128,10 +128,9 @@ def test_many_files_are_described_by_what_they_have_in_common(tmp_path: Path) ->
     hint = build_hint(found.agents["a"])
     assert "(34 files) about tool, guides, reference, config, rollout" in hint
     assert count_text(hint) <= 120
-    described = configured(
-        tmp_path, '{strategy: rag, sources: ["**/*.md"], description: Pages of the tool.}'
-    )
-    assert "this agent (34 files). Pages of the tool. Call it" in build_hint(described.agents["a"])
+    docs = '{strategy: rag, sources: ["**/*.md"], description: Pages of the tool.}'
+    described = build_hint(configured(tmp_path, docs).agents["a"])
+    assert "this agent (34 files). Pages of the tool. Call it" in described
 
 
 def test_a_threshold_is_a_cosine(docs: Path) -> None:
@@ -163,38 +162,25 @@ def test_little_documentation_is_preloaded_and_much_is_searched(docs: Path) -> N
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
-    import json
-    import tomllib
-
     host = HOSTS[name]
-    variables = {
-        "SWEBASH_AI_RAG_STORE": "sqlite",
-        "SWEBASH_AGENTS_CONFIG": "/ü/😀",
-        "KEY": "secret",
-    }
-    around = Environment(variables, Path("/srv/é"), Path("/home"))
+    variables = {"SWEBASH_AI_RAG_STORE": "sqlite", "SWEBASH_AGENTS_CONFIG": "/ü/😀"}
+    around = Environment({**variables, "KEY": "secret"}, Path("/srv/é"), Path("/home"))
     agents = ["a", "b c", "b/c", "..", "ü"]
-    text = render_servers(
-        host, build_server_configs(host, '/opt/my "own"/rag-assets', agents, around)
-    )
+    configs = build_server_configs(host, '/opt/my "own"/rag-assets', agents, around)
+    text = render_servers(host, configs)
     read = tomllib.loads(text) if host.is_toml else json.loads(text)
     servers = read[host.key]
     assert list(servers) == ["rag-a", "rag-b-c", "rag-b-c-2", "rag-agent", "rag-agent-2"]
     assert servers["rag-b-c"]["command"] == '/opt/my "own"/rag-assets'
     assert servers["rag-b-c"]["args"] == ["agent", "mcp", "@b c", "--folder", "/srv/é"]
-    del variables["KEY"]
     assert servers["rag-a"]["env"] == variables
-    plain = render_servers(
-        host, build_server_configs(host, "/x", ["a"], Environment({}, Path("/w"), Path("/home")))
-    )
-    assert "env" not in plain or host.extra == {"env": {}}
+    bare = Environment({}, Path("/w"), Path("/home"))
+    without = render_servers(host, build_server_configs(host, "/x", ["a"], bare))
+    assert "env" not in without or host.extra == {"env": {}}
 
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_servers_are_merged_into_what_a_hosts_file_holds(name: str) -> None:
-    import json
-    import tomllib
-
     host, around = HOSTS[name], Environment({}, Path("/w"), Path("/home"))
     others = {"theme": "dark", host.key: {"other": {"command": "x", "args": ["é"]}}}
     former = build_server_configs(host, "/old", ["a", "b"], around)

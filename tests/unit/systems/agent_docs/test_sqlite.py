@@ -40,8 +40,7 @@ def replaced(store: SqliteStore, *, new: bool) -> None:
 def seen(path: Path) -> str | None:
     """Return which index readers see; fail unless it is complete."""
     store = SqliteStore(path)
-    state = store.state("a")
-    if state is None:
+    if (state := store.state("a")) is None:
         assert not store.has_index("a")
         assert store.chunks("a") == []
         return None
@@ -57,7 +56,7 @@ def seen(path: Path) -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
-def test_a_kill_between_any_two_transactions(
+def test_a_kill_between_any_two_transactions_leaves_a_complete_index(
     first: bool, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = 0
@@ -149,9 +148,7 @@ def uses_of(path: Path) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("statements", FOREIGN.values(), ids=list(FOREIGN))
-def test_a_database_of_another_program_is_refused_untouched(
-    statements: list[str], path: Path
-) -> None:
+def test_a_foreign_database_is_refused_untouched(statements: list[str], path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
@@ -223,10 +220,8 @@ def test_a_database_of_an_earlier_version_is_built_again(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA application_id = 0")
         connection.execute("PRAGMA user_version = 0")
-    earlier = path.with_name("earlier.db")
-    path.rename(earlier)
     copied = path.with_name("copied.db")
-    copied.write_bytes(earlier.read_bytes())
+    copied.write_bytes(path.read_bytes())
     store = SqliteStore(copied)
     assert store.state("a") is None
     assert not store.has_index("a")
@@ -243,7 +238,7 @@ def test_a_database_of_an_earlier_version_is_built_again(path: Path) -> None:
         " SELECT id, 'other', source_path, byte_offset, agent_id, '[1]' FROM chunks LIMIT 1",
     ],
 )
-def test_what_another_program_changes_makes_the_state_unknown(change: str, path: Path) -> None:
+def test_a_change_by_another_program_makes_the_state_unknown(change: str, path: Path) -> None:
     store = SqliteStore(path)
     replaced(store, new=False)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -257,9 +252,8 @@ def test_damage_within_a_database_is_noticed_and_set_aside(path: Path) -> None:
     store = SqliteStore(path)
     replaced(store, new=False)
     with closing(sqlite3.connect(path)) as connection:
-        (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'chunks'"
-        ).fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'chunks'"
+        (page,) = connection.execute(query).fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with path.open("r+b") as file:
         file.seek((page - 1) * 4096)
@@ -271,7 +265,7 @@ def test_damage_within_a_database_is_noticed_and_set_aside(path: Path) -> None:
     with store.building("a"):
         replaced(store, new=True)
     assert seen(path) == "new"
-    assert len(list(path.parent.glob("rag.db.damaged-1"))) == 1
+    assert path.with_name("rag.db.damaged-1").exists()
 
 
 @pytest.mark.slow
@@ -286,7 +280,8 @@ def test_the_log_of_a_large_change_stays_small(tmp_path: Path) -> None:
         largest = max(largest, log.stat().st_size)
         checkpoint(connection)
 
-    chunks = [chunk_of(n) for n in range(8_000)]
+    texts = [f"word {n} " * 200 for n in range(8_000)]
+    chunks = [DocChunk.from_location("a", f"{n}.md", 0, text) for n, text in enumerate(texts)]
     store = SqliteStore(path)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sqlite_store, "_write_log_to_database", watched)
@@ -294,10 +289,4 @@ def test_the_log_of_a_large_change_stays_small(tmp_path: Path) -> None:
             rows = vectors_of(len(chunks), seed, 384)
             store.replace("a", chunks, rows, state_of(chunks, str(seed)))
     assert 1024 * 1024 < largest < 32 * 1024 * 1024
-    state = store.state("a")
-    assert state is not None
-    assert state.fingerprint == "2"
-
-
-def chunk_of(number: int) -> DocChunk:
-    return DocChunk.from_location("a", f"{number}.md", 0, f"word {number} " * 200)
+    assert store.state("a") == state_of(chunks, "2")

@@ -19,9 +19,8 @@ _IDS = st.text(min_size=1, max_size=200) | st.text("abcAB-_. :/@", min_size=1, m
 def test_ids_of_tenants_stay_and_others_are_told_apart() -> None:
     assert derive_tenant_id("aws-cli.v2_x") == "aws-cli.v2_x"
     assert derive_tenant_id("a" * 63) == "a" * 63
-    slugs = [
-        derive_tenant_id(id_) for id_ in ("My Agent", "my agent", "my-agent!", "Ä", "ä", "../x")
-    ]
+    names = ("My Agent", "my agent", "my-agent!", "Ä", "ä", "../x")
+    slugs = [derive_tenant_id(name) for name in names]
     assert len(set(slugs)) == len(slugs)
     assert slugs[0].startswith("my-agent-")
     assert slugs[-2].startswith("agent-")

@@ -15,6 +15,7 @@ from rag_assets.systems.code_memory import chunker
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 LIMIT = 200
+USUAL = ChunkParameters(chunker.CODE, 1200, 200)
 
 
 def cut(text: str, units: tuple[Unit, ...], minimum: int = 20, limit: int = LIMIT):
@@ -37,15 +38,10 @@ def test_what_stands_alone_stays_alone_and_the_rest_is_joined() -> None:
     pieces = [("a = 1", False), ("b = 2", False), ("def one(): pass", True), ("c = 3", False)]
     text = "\n\n".join(piece for piece, _ in pieces)
     passages = cut(text, units_of(text, *pieces))
-    assert [text[p.start : p.end] for p in passages] == [
-        "a = 1\n\nb = 2",
-        "def one(): pass",
-        "c = 3",
-    ]
-    assert [p.definition for p in passages] == [
-        Definition("function", ""),
-        Definition("function", "f2", "def f2"),
-        Definition("function", "f3", "def f3"),
+    assert [(text[p.start : p.end], p.definition) for p in passages] == [
+        ("a = 1\n\nb = 2", Definition("function", "")),
+        ("def one(): pass", Definition("function", "f2", "def f2")),
+        ("c = 3", Definition("function", "f3", "def f3")),
     ]
 
 
@@ -84,20 +80,17 @@ def test_every_visible_character_is_in_exactly_one_passage(seed: int) -> None:
     ]
     text = "\r\n \n".join(piece for piece, _ in pieces)
     passages = cut(text, units_of(text, *pieces))
-    assert "".join("".join(text[p.start : p.end].split()) for p in passages) == "".join(
-        text.split()
-    )
+    covered = "".join(text[p.start : p.end] for p in passages)
+    assert "".join(covered.split()) == "".join(text.split())
     assert all(p.start == p.new_start and p.token_count <= LIMIT for p in passages)
 
 
 def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
     small = "".join(f"## Part {n}\n\nOne short sentence.\n\n" for n in range(30))
-    large = "## Large\n\n" + " ".join(
-        f"Sentence {n} says a little more than that." for n in range(400)
-    )
+    sentences = (f"Sentence {n} says a little more than that." for n in range(400))
+    large = "## Large\n\n" + " ".join(sentences)
     parsed = parse_markdown(f"# Title\n\n{small}{large}\n")
-    parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d", is_confined=False)
+    made = chunk_document(parsed, USUAL, parsed_digest="d", is_confined=False)
     chunks = made.chunks
     assert all(chunk.token_count <= 1200 for chunk in chunks)
     joined = [c for c in chunks if "Part" in c.text]
@@ -121,15 +114,14 @@ def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
 def test_each_known_bug_is_a_chunk_however_small(bugs: str) -> None:
     markdown = "text/markdown"
     parsed = replace(parse_markdown(f"# Known issues\n\n{bugs}"), media_type=markdown)
-    parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d")
+    made = chunk_document(parsed, USUAL, parsed_digest="d")
     told = [chunk for chunk in made.chunks if chunk.text != "# Known issues"]
     assert len(told) == 3
     assert "loats" in told[0].text
     assert "Slow" in told[1].text
     assert {chunk.definition.role for chunk in told} == {"section"}
     other = replace(parse_markdown(f"# Guide\n\n{bugs}"), media_type=markdown)
-    assert len(chunk_document(other, parameters, parsed_digest="d").chunks) == 1
+    assert len(chunk_document(other, USUAL, parsed_digest="d").chunks) == 1
 
 
 BUGS = "# Open bugs\n\n## Wrong sums\n\nIn `a.py`.\n\n## Slow\n\nVery.\n"
@@ -146,27 +138,24 @@ BUGS = "# Open bugs\n\n## Wrong sums\n\nIn `a.py`.\n\n## Slow\n\nVery.\n"
 )
 def test_a_list_of_known_bugs_is_told_by_its_place_too(path: str, chunks: list[str] | int) -> None:
     parsed = replace(parse_markdown(BUGS), media_type="text/markdown")
-    usual = ChunkParameters(chunker.CODE, 1200, 200)
-    chosen = usual.adapt_to(path, "text/markdown")
+    chosen = USUAL.adapt_to(path, "text/markdown")
     made = chunk_document(parsed, chosen, parsed_digest="d")
     texts = [chunk.text for chunk in made.chunks]
     assert (texts if isinstance(chunks, list) else len(texts)) == chunks
     # Files that are cut as before keep the keys of their chunk sets.
-    former = chunk_document(parsed, usual, parsed_digest="d")
+    former = chunk_document(parsed, USUAL, parsed_digest="d")
     assert (made.key == former.key) == (len(texts) == 1)
 
 
 def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> None:
-    usual = ChunkParameters(chunker.CODE, 1200, 200)
-    assert usual.adapt_to("docs/KNOWN_BUGS.txt", "text/plain") == usual
+    assert USUAL.adapt_to("docs/KNOWN_BUGS.txt", "text/plain") == USUAL
     heading = ChunkParameters(HEADING, 1200, 200)
     assert heading.adapt_to("docs/KNOWN_BUGS.md", "text/markdown") == heading
 
 
-def test_what_was_not_read_says_so_and_loses_nothing() -> None:
+def test_a_text_that_was_not_read_is_kept_whole_with_a_note() -> None:
     parsed = ParsedText("<?php\n\nfoo();\n", (), media_type="text/x-php")
-    parameters = ChunkParameters(chunker.CODE, 1200, 200)
-    made = chunk_document(parsed, parameters, parsed_digest="d", is_confined=False)
+    made = chunk_document(parsed, USUAL, parsed_digest="d", is_confined=False)
     assert [fact.kind for fact in made.facts] == [UNREAD]
     assert [chunk.text for chunk in made.chunks] == ["<?php\n\nfoo();"]
 
@@ -186,16 +175,15 @@ def test_facts_have_their_lines_and_the_masked_text_of_their_evidence() -> None:
     ]
 
 
-def test_layout_that_means_nothing_costs_no_vector() -> None:
+def test_a_change_of_layout_costs_no_vector() -> None:
     plain = "def one():\n    return 1\n\n\ndef two():\n    return 2"
     moved = "\r\n".join(f"    {line}  " for line in plain.split("\n"))
     assert normalize_code(moved) == normalize_code(plain)
     assert normalize_code(plain).startswith("def one():\n    return 1")
     same = {build_embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
     assert len(same) == 1
-    assert build_embedding_text(None, ("a.one",), moved) != build_embedding_text(
-        None, ("a.one",), plain
-    )
+    prose = {build_embedding_text(None, ("a.one",), text) for text in (plain, moved)}
+    assert len(prose) == 2
 
 
 def chunks_of(path: str, media_type: str, text: str) -> list[str]:
@@ -210,10 +198,8 @@ KEYS = "{" + ",\n".join(f'"label.number{at}": "Text of number {at}"' for at in r
 @pytest.mark.parametrize(
     "path",
     [
-        "lang/en/auth.json",
-        "public/intl/en-US.json",
-        "tests/fixtures/users.json",
-        "src/data/cities.json",
+        *("lang/en/auth.json", "public/intl/en-US.json"),
+        *("tests/fixtures/users.json", "src/data/cities.json"),
     ],
 )
 def test_keys_of_data_files_are_joined(path: str) -> None:
@@ -237,7 +223,7 @@ def test_source_code_with_a_masked_span_is_kept() -> None:
     start = text.index("*")
     mask = MaskedSpan(start, start + 12, "described-sk")
     parsed = ParsedText(text, (), media_type="text/x-ruby", masked=(mask,))
-    made = chunk_document(parsed, ChunkParameters(chunker.CODE, 1200, 200), parsed_digest="d")
+    made = chunk_document(parsed, USUAL, parsed_digest="d")
     assert made.dropped == ()
     assert any("************" in chunk.text for chunk in made.chunks)
 
@@ -250,14 +236,12 @@ def test_source_code_with_a_masked_span_is_kept() -> None:
         *((f"text/x-{name}", "described-sk") for name in ("yaml", "json", "ini", "terraform")),
     ],
 )
-def test_source_code_with_a_secret_that_may_stand_beside_the_mask_is_dropped(
-    media_type: str, rule: str
-) -> None:
+def test_code_with_a_secret_near_its_mask_is_dropped(media_type: str, rule: str) -> None:
     secret = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY00"
     text = f"class A\n  def client\n    connect('************', '{secret}')\n  end\nend\n"
     start = text.index("*")
     mask = MaskedSpan(start, start + 12, rule)
     parsed = ParsedText(text, (), media_type=media_type, masked=(mask,))
-    made = chunk_document(parsed, ChunkParameters(chunker.CODE, 1200, 200), parsed_digest="d")
+    made = chunk_document(parsed, USUAL, parsed_digest="d")
     assert not any(secret in chunk.text for chunk in made.chunks)
     assert [dropped.rules for dropped in made.dropped] == [(rule,)]

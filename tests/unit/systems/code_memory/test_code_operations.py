@@ -81,9 +81,8 @@ def test_answers_are_read_as_they_are_described(description: Mapping[str, Any], 
         for body in response["content"].values()
     ]
     ours = TypeAdapter(call.answer).json_schema()
-    assert resolved(ours, ours.get("$defs", {})) == resolved(
-        theirs, description["components"]["schemas"]
-    )
+    models = description["components"]["schemas"]
+    assert resolved(ours, ours.get("$defs", {})) == resolved(theirs, models)
 
 
 def test_events_are_sent_as_the_service_reads_them() -> None:

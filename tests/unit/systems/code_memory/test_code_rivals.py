@@ -81,9 +81,8 @@ def test_program_without_any_answer_is_reported_as_failed(options: argparse.Name
 def place_of(folder: Path) -> ProgramFolders:
     for name in ("root", "home"):
         (folder / name).mkdir()
-    return ProgramFolders(
-        folder / "environment", folder / "root", folder / "home", "http://127.0.0.1:1/v1"
-    )
+    url = "http://127.0.0.1:1/v1"
+    return ProgramFolders(folder / "environment", folder / "root", folder / "home", url)
 
 
 def test_gitnexus_without_its_search_extension_is_reported(tmp_path: Path) -> None:
@@ -110,8 +109,7 @@ def test_code_review_graph_without_vectors_is_reported(tmp_path: Path) -> None:
 
 def test_first_python_whose_sqlite_loads_extensions_is_chosen(tmp_path: Path) -> None:
     without, with_them = script(tmp_path / "a", "exit 1"), script(tmp_path / "b", "exit 0")
-    assert find_python_with_extensions([str(without), str(with_them), sys.executable]) == str(
-        with_them
-    )
+    candidates = [str(without), str(with_them), sys.executable]
+    assert find_python_with_extensions(candidates) == str(with_them)
     with pytest.raises(NotUsableError, match=f"asked: {without}"):
         find_python_with_extensions([str(without)])

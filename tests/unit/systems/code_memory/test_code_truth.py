@@ -28,14 +28,12 @@ ROUTE = {
 }
 
 
-def test_compare_names_counts_duplicates() -> None:
+def test_compare_names_counts_duplicates_and_nothing_is_perfect() -> None:
     found = compare_names(["a", "a", "b", "c"], ["a", "b", "b"])
     assert (found.recall, found.precision) == (0.5, 2 / 3)
     assert (found.missed, found.wrong) == (("a", "c"), ("b",))
-
-
-def test_compare_names_of_nothing_is_perfect() -> None:
-    assert (compare_names([], []).recall, compare_names([], []).precision) == (1.0, 1.0)
+    nothing = compare_names([], [])
+    assert (nothing.recall, nothing.precision) == (1.0, 1.0)
 
 
 def test_format_routes_includes_all_parts_of_a_route() -> None:

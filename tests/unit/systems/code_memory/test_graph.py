@@ -22,7 +22,7 @@ def drawn(*relations: Relation, roots: tuple[str, ...] = ("here",)) -> Picture:
     return build_picture(WalkResult(tuple(map(node, names)), relations), roots)
 
 
-def test_what_names_a_node_is_left_of_it_and_what_it_states_is_right() -> None:
+def test_callers_of_a_node_are_left_of_it_and_its_targets_right() -> None:
     picture = drawn(relation("caller", "here"), relation("here", "used"), relation("used", "far"))
     x = {box.name: box.x for box in picture.boxes}
     assert x["caller"] < x["here"] < x["used"] < x["far"]
@@ -42,14 +42,14 @@ def test_boxes_are_within_the_picture_and_do_not_overlap() -> None:
     assert all(after - before >= box.height for before, after in itertools.pairwise(column))
 
 
-def test_what_has_no_room_is_counted_and_has_no_lines() -> None:
+def test_nodes_without_room_are_counted_and_have_no_lines() -> None:
     picture = drawn(*(relation("here", f"n{i}") for i in range(100)))
     assert picture.left_out + len(picture.boxes) == 101
     assert picture.left_out > 0
     assert len(picture.lines) == len(picture.boxes) - 1
 
 
-def test_circles_and_nothing_at_all_have_a_picture() -> None:
+def test_a_circle_and_an_empty_walk_have_a_picture() -> None:
     assert len(drawn(relation("here", "b"), relation("b", "here")).lines) == 2
     assert build_picture(WalkResult(), ()).boxes == ()
 

@@ -54,27 +54,28 @@ def put(hook: Path, text: str | bytes, mode: int = 0o755) -> None:
     hook.chmod(mode)
 
 
-def run(hook: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a hook as Git does: from the top of the worktree, by its path."""
-    return subprocess.run(
-        [str(hook), *arguments], input=said, capture_output=True, text=True, check=False
+def run(*command: str | Path, said: str = "") -> tuple[int, str, str]:
+    """Return the exit code, output and errors of a command, such as the path of a hook."""
+    done = subprocess.run(
+        [*map(str, command)], input=said, capture_output=True, text=True, check=False, timeout=20
     )
+    return done.returncode, done.stdout, done.stderr
+
+
+SILENT = (0, "", "")
 
 
 def contents(folder: Path) -> Mapping[str, tuple[bytes, int]]:
-    return {
-        path.name: (path.read_bytes(), path.lstat().st_mode & 0o777) for path in folder.iterdir()
-    }
+    return {one.name: (one.read_bytes(), one.lstat().st_mode & 0o777) for one in folder.iterdir()}
 
 
-def test_each_hook_tells_of_its_tenant_alone(local: Path, repository: Path) -> None:
+def test_each_hook_reports_its_tenant_alone(local: Path, repository: Path) -> None:
     installed = install_hooks(local, "shop", repository)
     assert (installed.folder, installed.hooks) == (repository / ".git" / "hooks", NAMES)
     told = HookedTenants(local)
     for name in NAMES:
         assert told.take() == frozenset()
-        done = run(installed.folder / name)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert run(installed.folder / name) == SILENT
         assert told.take() == {"shop"}
     assert install_hooks(local, "shop", repository).hooks == ()
     assert remove_hooks("shop", repository).hooks == NAMES
@@ -86,10 +87,10 @@ def test_hooks_of_two_tenants_stand_beside_each_other(local: Path, repository: P
     install_hooks(local, "shop", repository)
     install_hooks(local, "shop-2", repository)
     hook = repository / ".git" / "hooks" / "post-commit"
-    assert run(hook).returncode == 0
+    assert run(hook) == SILENT
     assert HookedTenants(local).take() == {"shop", "shop-2"}
     remove_hooks("shop", repository)
-    assert run(hook).returncode == 0
+    assert run(hook) == SILENT
     assert HookedTenants(local).take() == {"shop-2"}
     remove_hooks("shop-2", repository)
     assert not hook.exists()
@@ -103,12 +104,12 @@ def test_a_hook_that_became_a_link_is_changed_where_it_leads(local: Path, reposi
     managed.chmod(0o750)
     hook.symlink_to(managed)
     install_hooks(local, "shop-2", repository)
-    assert run(hook).returncode == 0
+    assert run(hook) == SILENT
     assert HookedTenants(local).take() == {"shop", "shop-2"}
     remove_hooks("shop", repository)
     assert hook.readlink() == managed
     assert managed.stat().st_mode & 0o777 == 0o750
-    assert run(hook).returncode == 0
+    assert run(hook) == SILENT
     assert HookedTenants(local).take() == {"shop-2"}
     remove_hooks("shop-2", repository)
     assert not hook.is_symlink()
@@ -129,11 +130,8 @@ def test_a_script_of_a_shell_runs_as_before(local: Path, repository: Path, text:
     put(hook, text)
     before = contents(folder)
     install_hooks(local, "shop", repository)
-    command = [str(hook)] if text.startswith("#!") else ["/bin/sh", str(hook)]
-    done = subprocess.run(
-        [*command, "amend"], input="old new\n", capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (3, f"{hook} amend old new\n")
+    shell = [] if text.startswith("#!") else ["/bin/sh"]
+    assert run(*shell, hook, "amend", said="old new\n")[:2] == (3, f"{hook} amend old new\n")
     assert HookedTenants(local).take() == {"shop"}
     remove_hooks("shop", repository)
     assert contents(folder) == before
@@ -151,7 +149,7 @@ OTHERS: Mapping[str, tuple[bytes, int]] = {
 
 
 @pytest.mark.parametrize(("content", "mode"), OTHERS.values(), ids=list(OTHERS))
-def test_what_holds_no_block_is_kept_beside(
+def test_a_hook_that_can_hold_no_block_is_kept_beside(
     local: Path, repository: Path, content: bytes, mode: int
 ) -> None:
     folder = repository / ".git" / "hooks"
@@ -160,9 +158,8 @@ def test_what_holds_no_block_is_kept_beside(
     before = contents(folder)
     installed = install_hooks(local, "shop", repository)
     assert installed.kept == ("post-rewrite",)
-    done = run(hook, "amend", said="old new\n")
     expected = (3, "amend old new\n") if mode == 0o755 else (0, "")
-    assert (done.returncode, done.stdout) == expected
+    assert run(hook, "amend", said="old new\n")[:2] == expected
     assert HookedTenants(local).take() == {"shop"}
     assert install_hooks(local, "shop", repository).hooks == ()
     remove_hooks("shop", repository)
@@ -177,65 +174,45 @@ def test_a_link_is_kept_and_what_it_names_is_not_changed(local: Path, repository
     hook.symlink_to("../../tools/after")
     install_hooks(local, "shop", repository)
     assert tracked.read_text() == "#!/bin/sh\necho tracked\n"
-    assert run(hook).stdout == "tracked\n"
+    assert run(hook)[1] == "tracked\n"
     remove_hooks("shop", repository)
     assert os.readlink(hook) == "../../tools/after"  # noqa: PTH115
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_hook_never_fails_for_what_it_cannot_tell(
-    local: Path, repository: Path, shell: str
-) -> None:
+def test_a_hook_that_cannot_write_is_silent(local: Path, repository: Path, shell: str) -> None:
     hook = repository / ".git" / "hooks" / "post-commit"
     install_hooks(local, "shop", repository)
     shutil.rmtree(local)
     command = [shell, "sh"] if shell == "busybox" else [shell]
-    for strict in ([], ["-e"]):
-        done = subprocess.run(
-            [*command, *strict, str(hook)], capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert run(*command, hook) == run(*command, "-e", hook) == SILENT
+    put(hook, build_hook(build_hook_block("shop", "/proc/sys/no such place/shop"), None))
+    assert run(*command, "-e", hook) == SILENT, "a file system that cannot be written"
 
 
-def _is_file(place: Path) -> None:
-    place.parent.rmdir()
-    place.parent.write_text("")
+def put_file_in_place_of(folder: Path) -> None:
+    folder.rmdir()
+    folder.write_text("")
 
 
-def _is_folder(place: Path) -> None:
-    place.mkdir()
+DAMAGES: Mapping[str, Callable[[Path], object]] = {
+    "a file": lambda place: put_file_in_place_of(place.parent),
+    "a folder": lambda place: place.mkdir(),
+    "a pipe": os.mkfifo,
+    "nothing": lambda place: shutil.rmtree(place.parents[1]),
+}
 
 
-def _is_pipe(place: Path) -> None:
-    os.mkfifo(place)
-
-
-def _is_gone(place: Path) -> None:
-    shutil.rmtree(place.parents[1])
-
-
-@pytest.mark.parametrize("damage", [_is_file, _is_folder, _is_pipe, _is_gone])
-def test_a_hook_neither_waits_nor_fails_whatever_stands_where_it_tells(
-    local: Path, repository: Path, damage: Callable[[Path], None]
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+def test_a_hook_neither_waits_nor_fails_whatever_stands_at_its_place(
+    local: Path, repository: Path, damage: Callable[[Path], object]
 ) -> None:
     install_hooks(local, "shop", repository)
     damage(get_hooked_folder(local) / "shop")
     hook = repository / ".git" / "hooks" / "post-commit"
     began = time.perf_counter()
-    done = subprocess.run([str(hook)], capture_output=True, text=True, check=False, timeout=20)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert run(hook) == SILENT
     assert time.perf_counter() - began < 10
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_hook_says_nothing_of_a_file_system_that_cannot_be_written(
-    repository: Path, shell: str
-) -> None:
-    hook = repository / "hook"
-    put(hook, build_hook(build_hook_block("shop", "/proc/sys/no such place/shop"), None))
-    command = [shell, "sh"] if shell == "busybox" else [shell]
-    done = subprocess.run([*command, "-e", str(hook)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_hook_takes_a_few_milliseconds(local: Path, repository: Path) -> None:
@@ -256,7 +233,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("file", "text", "place"), PLACES.values(), ids=list(PLACES))
-def test_hooks_go_where_git_looks_for_them(
+def test_hooks_go_where_git_finds_them(
     local: Path, repository: Path, file: str, text: str, place: str
 ) -> None:
     put(repository / file, text, 0o644)
@@ -295,9 +272,7 @@ def test_a_repository_has_no_hook_written_out_of_its_git_folder(
     assert not [*outside.iterdir(), *(repository / ".githooks").iterdir()]
 
 
-def test_a_hook_that_is_a_link_to_a_file_elsewhere_is_not_written_through(
-    local: Path, repository: Path
-) -> None:
+def test_a_hook_linked_elsewhere_is_not_written_through(local: Path, repository: Path) -> None:
     install_hooks(local, "shop", repository)
     hook = repository / ".git/hooks/post-commit"
     elsewhere = repository.parent / "elsewhere"
@@ -323,7 +298,7 @@ def test_where_hooks_are_switched_off_none_is_installed(local: Path, repository:
 
 
 @pytest.mark.skipif(GIT is None, reason="git is not installed")
-def test_git_itself_runs_them_in_every_worktree(local: Path, tmp_path: Path) -> None:
+def test_git_runs_hooks_in_every_worktree(local: Path, tmp_path: Path) -> None:
     top, other = tmp_path / "top", tmp_path / "other"
     told = HookedTenants(local)
 

@@ -107,7 +107,7 @@ def test_documents_with_too_many_entries_are_not_kept() -> None:
     assert find_ids(known, Place(D)) is None
 
 
-def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() -> None:
+def test_optional_documents_take_no_room_from_those_of_a_walk() -> None:
     large = (entry(D, number) for number in range(2_000))
     index = Index(entry(E, 0), entry("small", 0), *large)
     known = EntryCache(index)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() 
     assert index.asked == [[E, "small", D]]
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_the_cache_of_entries_is_bounded() -> None:
     index = Index(*(entry(f"document-{n}", o) for n in range(9) for o in range(3)))
     known = EntryCache(index, max_entries=12)  # type: ignore[arg-type]
     for number in range(9):
@@ -133,9 +133,8 @@ def test_what_is_kept_is_bounded() -> None:
     assert index.asked == []
     find_ids(known, Place("document-0"))
     assert index.asked == [["document-0"]]
-    find_ids(known, Place("document-1"), owner=Owner("b", 1, 1))
-    find_ids(known, Place("document-2"), owner=Owner("b", 1, 1))
-    find_ids(known, Place("document-3"), owner=Owner("b", 1, 1))
+    for number in (1, 2, 3):
+        find_ids(known, Place(f"document-{number}"), owner=Owner("b", 1, 1))
     index.asked.clear()
     find_ids(known, Place("document-0"))
     assert index.asked == [["document-0"]], "the tenant that was asked longest ago is forgotten"

@@ -79,12 +79,8 @@ def test_a_manifest_tells_its_packages(path: str) -> None:
     assert {fact.values["package"] for fact in facts} == expected
     for fact in facts:
         assert fact.values["package"].rpartition(":")[2] in text[fact.start : fact.end]
-
-
-def test_composer_states_the_version_of_a_package() -> None:
-    facts = read_json('{"require": {"laravel/framework": "^11.0"}}').facts
-    [fact] = [one for one in facts if one.kind == "depends_on"]
-    assert fact.values == {"package": "laravel/framework", "constraint": "^11.0"}
+    laravel = {"package": "laravel/framework", "constraint": "^11.0"}
+    assert path != "composer.json" or laravel in [fact.values for fact in facts]
 
 
 SWAGGER = """swagger: "2.0"
@@ -117,13 +113,9 @@ def test_each_operation_is_a_unit_with_its_facts() -> None:
     assert units["GET /v1/a/{id}"].lstrip().startswith("get:\n      operationId: showA")
     assert units["GET /v1/a/{id}"].endswith("'#/definitions/A'}}")
     assert set(units) >= {"swagger", "basePath", "DELETE /v1/a/{id}", "definitions"}
-    told = [dict(fact.values) for fact in reading.facts if fact.kind == "operation"]
-    assert told[0] == {
-        "method": "GET",
-        "path": "/v1/a/{id}",
-        "operation_id": "showA",
-        "tags": ["things"],
-    }
+    first = next(fact.values for fact in reading.facts if fact.kind == "operation")
+    expected = {"method": "GET", "path": "/v1/a/{id}", "operation_id": "showA", "tags": ["things"]}
+    assert first == expected
     assert "POST /api/a" in {unit.symbol for unit in read_json(OPENAPI).units}
     others = read_yaml("paths:\n  /a:\n    get: {}\n").units
     assert "operation" not in {unit.role for unit in others}

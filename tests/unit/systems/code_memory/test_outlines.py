@@ -32,9 +32,8 @@ def test_first_tests_are_shown_so_that_other_dependents_have_room() -> None:
 
 @pytest.mark.parametrize("candidates", [MAX_CANDIDATES, MAX_CANDIDATES + 1])
 def test_uses_of_a_name_with_many_definitions_are_only_counted(candidates: int) -> None:
-    use = Use(
-        *("Orders.get", "get", "call", "orders", "repo/shop.py", 3, "repo", None, "", candidates)
-    )
+    place = ("repo/shop.py", 3, "repo", None, "")
+    use = Use("Orders.get", "get", "call", "orders", *place, candidates)
     lines = [*LineFormatter(shows_repository=False).format_possible_uses([use])]
     heading = f"possibly Orders.get, one of {candidates} definitions of the name (1)"
     if candidates > MAX_CANDIDATES:

@@ -39,9 +39,8 @@ def _texts(value: Any) -> list[str]:
         return [value]
     if isinstance(value, dict):
         return [text for pair in value.items() for one in pair for text in _texts(one)]
-    return (
-        [text for one in value for text in _texts(one)] if isinstance(value, list | tuple) else []
-    )
+    inner = value if isinstance(value, list | tuple) else ()
+    return [text for one in inner for text in _texts(one)]
 
 
 @pytest.mark.parametrize("path", WITH_NUL)

@@ -32,11 +32,8 @@ def test_events_are_read_line_by_line() -> None:
     assert (first.path, first.action, first.summary, first.at) == (CHANGE["path"], "", "", None)
     assert second.at is not None
     assert second.at.isoformat() == "2026-11-24T01:00:00+00:00"
-
-
-def test_paths_are_those_within_the_repository() -> None:
     [event] = parse_events(lines({**CHANGE, "path": " ./app//Models/../Models/Invoice.php "}))
-    assert event.path == "app/Models/Invoice.php"
+    assert event.path == CHANGE["path"], "a path is normalized"
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -57,7 +54,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("event", "field"), REFUSED.values(), ids=list(REFUSED))
-def test_a_bad_line_is_told_by_its_number_and_field(event: dict[str, Any], field: str) -> None:
+def test_an_error_names_the_line_and_field(event: dict[str, Any], field: str) -> None:
     [(where, problem)] = problems(lines(CHANGE, event))
     assert where == ("body", 2, field)
     assert problem.startswith("line 2: ")
@@ -76,7 +73,7 @@ WHOLE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("line", WHOLE.values(), ids=list(WHOLE))
-def test_a_line_that_is_no_event_is_told_by_its_number(line: bytes) -> None:
+def test_a_line_that_is_no_event_is_named_by_its_number(line: bytes) -> None:
     [(where, problem)] = problems(lines(CHANGE) + line)
     assert where == ("body", 2)
     assert problem.startswith("line 2: ")
@@ -94,22 +91,17 @@ def test_a_line_that_is_no_event_is_told_by_its_number(line: bytes) -> None:
         ({"id": "1", "path": "a"}, "this field is needed"),
     ],
 )
-def test_parse_events_of_invalid_field_names_its_allowed_values(
-    event: dict[str, Any], text: str
-) -> None:
+def test_an_invalid_field_names_its_allowed_values(event: dict[str, Any], text: str) -> None:
     [(_, problem)] = problems(lines(event))
     assert problem.replace(",000", "000").startswith(f"line 1: {text}")
 
 
-def test_a_request_has_some_events_and_not_too_many() -> None:
+def test_the_numbers_of_events_and_of_reported_problems_are_limited() -> None:
     assert problems(b"\n \n") == [(("body", 1), "line 1: the request contains no event")]
     many = [{**CHANGE, "id": str(number)} for number in range(MAX_EVENTS + 1)]
     assert len(parse_events(lines(*many[:-1]))) == MAX_EVENTS
     [(where, _)] = problems(lines(*many))
     assert where == ("body", MAX_EVENTS + 1)
-
-
-def test_not_all_problems_of_very_many_are_told() -> None:
     assert len(problems(b"x\n" * 5_000)) == 50
 
 
@@ -120,5 +112,5 @@ def test_every_framework_has_a_package_and_languages_of_its_manager() -> None:
     assert len(run_retrieval._PACKAGES) == len(FRAMEWORKS)
 
 
-def test_without_hits_nothing_is_joined() -> None:
+def test_without_hits_there_is_no_metadata() -> None:
     assert build_metadata(None, []) == []

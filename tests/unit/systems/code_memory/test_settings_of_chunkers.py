@@ -13,11 +13,9 @@ from rag_assets.tenants.model import Tenant
 from tests.chunking import require_levels
 
 
-def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
-    tenant = Tenant.from_config(
-        {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
-        | {"sources": [{"name": "repo", "root": "/tmp"}]}
-    )
+def test_the_path_of_a_document_is_a_hint_for_the_code_chunker() -> None:
+    names = {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
+    tenant = Tenant.from_config({**names, "sources": [{"name": "repo", "root": "/tmp"}]})
     of = {"source": "repo", "source_type": "file", "media_type": MARKDOWN}
     usual = tenant.chunk_parameters(**of)
     assert tenant.chunk_parameters(**of, path="docs/guide.md") == usual
@@ -35,6 +33,6 @@ def test_documents_are_cut_at_the_levels_that_a_tenant_chooses(
     require_levels("code", levels, below_three, below_four)
 
 
-def test_levels_that_there_are_not_are_refused() -> None:
+def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="levels is 10"):
         ChunkerConfig.model_validate({"chunker": "code", "levels": 10})

@@ -21,7 +21,7 @@ __all__ = ["cache_dir", "parse", "pool", "texts"]  # fixtures
 
 
 @pytest.mark.parametrize("chosen", [{"path_hint": "known_bug"}, {"levels": 1}])
-def test_a_worker_is_told_of_a_place_and_of_levels(
+def test_a_worker_knows_path_hint_and_levels(
     pool: WorkerPool, parse: Parse, chosen: dict[str, Any]
 ) -> None:
     text = "# Open bugs\n\n## Sums\n\nWrong.\n\n## Dark\n\nVery.\n" + "\n### Why\n\nWords.\n" * 99

@@ -46,14 +46,11 @@ class Scripted:
         self.prompts.append((instructions, prompt))
         return Completion(f"Sure!\n{GRADES}\nDone.", 1, 1)
 
-    async def close(self) -> None:
-        """Do nothing."""
+    async def close(self) -> None: ...
 
 
 @dataclass
 class Known:
-    """Answers every question with the same patterns."""
-
     patterns: tuple[Pattern, ...]
     asked: list[FailureQuestion] = field(default_factory=list)
 
@@ -81,12 +78,8 @@ RECORD = TenantRecord("lessons", 1, "ACTIVE", "file", {"profile": "experience"})
 def test_each_aspect_is_graded_by_itself() -> None:
     assessing, chat, known = assessor(times=3)
     found = asyncio.run(assessing.assess(RECORD, known.patterns[:1], Caller()))
-    assert [(grade.aspect, grade.grade) for grade in found.grades] == [
-        ("worth", 4),
-        ("relevance", 4),
-        ("relevance", 2),
-        ("clarity", 4),
-    ]
+    grades = [(one.aspect, one.grade) for one in found.grades]
+    assert grades == [("worth", 4), ("relevance", 4), ("relevance", 2), ("clarity", 4)]
     assert found.means == {"relevance": 3.0, "clarity": 4.0, "worth": 4.0}
     assert known.asked[0].project_id == UUID(int=1)
     for instructions, prompt in chat.prompts:
@@ -98,14 +91,11 @@ def test_each_aspect_is_graded_by_itself() -> None:
     assert len({prompt.split("]")[0] for _, prompt in chat.prompts}) == 3
 
 
-def test_what_was_graded_before_a_failure_is_kept() -> None:
+def test_grades_before_a_failure_are_kept_and_none_is_an_error() -> None:
     assessing, _, known = assessor(times=4)
     found = asyncio.run(assessing.assess(RECORD, known.patterns, Caller()))
     assert (found.assessed, len(found.grades)) == (1, 5)
     assert found.stopped == "the provider is overloaded"
-
-
-def test_a_failure_before_any_grade_is_an_error() -> None:
     assessing, _, known = assessor(times=0)
     with pytest.raises(ChatUnavailable):
         asyncio.run(assessing.assess(RECORD, known.patterns, Caller()))
@@ -114,13 +104,9 @@ def test_a_failure_before_any_grade_is_an_error() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "Nothing to say.",
-        "{",
-        '{"grades": 5}',
+        *("", "Nothing to say.", "{", '{"grades": 5}', '{"grades": [{"number": 1}]}'),
         '{"grades": [{"number": 1, "grade": 6}]}',
-        '{"grades": [{"number": 1}]}',
     ],
 )
-def test_what_is_no_grade_is_none(text: str) -> None:
+def test_a_text_without_a_grade_has_none(text: str) -> None:
     assert parse_grades(text) == []

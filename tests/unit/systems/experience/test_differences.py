@@ -63,9 +63,7 @@ from rag_assets.systems.experience.differences import (
         ),
     ],
 )
-def test_what_vectors_hardly_tell_apart_keeps_solutions_apart(
-    first: str, second: str, fact: str
-) -> None:
+def test_a_relevant_difference_separates_solutions(first: str, second: str, fact: str) -> None:
     assert find_solution_difference(first, second) == fact
     assert find_solution_difference(second, first) == fact
 
@@ -84,7 +82,7 @@ def test_what_vectors_hardly_tell_apart_keeps_solutions_apart(
         ("Write a log line and a metric.", "Write a metric and a log line."),
     ],
 )
-def test_other_words_for_the_same_solution_do_not(first: str, second: str) -> None:
+def test_other_words_for_the_same_solution_do_not_separate_it(first: str, second: str) -> None:
     assert find_solution_difference(first, second) is None
     assert find_solution_difference(second, first) is None
 
@@ -97,9 +95,7 @@ def test_other_words_for_the_same_solution_do_not(first: str, second: str) -> No
         ("The upload of files fails.", "The download of files fails.", "a word"),
     ],
 )
-def test_problems_differ_in_what_stands_against_something_else(
-    first: str, second: str, fact: str
-) -> None:
+def test_a_contradicting_word_separates_problems(first: str, second: str, fact: str) -> None:
     assert find_problem_difference(first, second) == fact
     assert find_problem_difference(second, first) == fact
 
@@ -112,6 +108,6 @@ def test_problems_differ_in_what_stands_against_something_else(
         ("The login page shows an old logo.", "At sign-in Chrome shows the former logo."),
     ],
 )
-def test_problems_of_which_one_is_told_in_more_detail_do_not(first: str, second: str) -> None:
+def test_more_detail_does_not_separate_problems(first: str, second: str) -> None:
     assert find_problem_difference(first, second) is None
     assert find_problem_difference(second, first) is None

@@ -22,6 +22,5 @@ def test_held_out_pairs_share_no_solution_with_tuning_pairs() -> None:
 
 
 def texts(path: Path) -> set[str]:
-    """Return the solutions of all pairs."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return {row[side]["solution"] for row in rows for side in "ab"}

@@ -26,24 +26,11 @@ from rag_assets.systems.experience.ranking import (
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 PATTERN = Pattern(
-    id=UUID(int=1),
-    entry_type="failure_solution",
-    quality="HIGH",
-    problem="p",
-    solution="s",
-    when_to_try="w",
-    success_count=1,
-    failure_count=0,
-    label="Less Common",
-    score=0.8,
-    agent_type="any",
-    gate_type=None,
-    task_type=None,
-    technology=None,
-    projects=(),
-    first_embedded_at=DAY,
-    last_embedded_at=DAY,
-)
+    id=UUID(int=1), entry_type="failure_solution", quality="HIGH", problem="p", solution="s",
+    when_to_try="w", success_count=1, failure_count=0, label="Less Common", score=0.8,
+    agent_type="any", gate_type=None, task_type=None, technology=None, projects=(),
+    first_embedded_at=DAY, last_embedded_at=DAY,
+)  # fmt: skip
 counts = st.integers(0, 2_000)
 
 
@@ -79,7 +66,7 @@ def test_a_success_lifts_and_a_failure_lowers_the_bound(successes: int, failures
         assert compute_wilson_bound(successes, failures + 1) < bound
 
 
-def test_of_one_problem_success_goes_before_quality_and_quality_before_cosine() -> None:
+def test_patterns_of_one_problem_are_ordered_by_success_then_quality_then_cosine() -> None:
     order = [
         pattern(5, success_count=4, failure_count=0, score=0.76),
         pattern(4, quality="HIGHEST", score=0.77),
@@ -122,12 +109,8 @@ def test_at_most_three_alternatives_stay_and_name_each_other() -> None:
     patterns = [pattern(number) for number in range(1, 6)]
     kept = add_conflicts(patterns, ["same", "other", "same", "same", "same"])
     assert [one.id.int for one in kept] == [1, 2, 3, 4]
-    assert {one.id.int: {id_.int for id_ in one.conflicts_with} for one in kept} == {
-        1: {3, 4},
-        2: set(),
-        3: {1, 4},
-        4: {1, 3},
-    }
+    conflicts = {one.id.int: {id_.int for id_ in one.conflicts_with} for one in kept}
+    assert conflicts == {1: {3, 4}, 2: set(), 3: {1, 4}, 4: {1, 3}}
 
 
 LINES = (
@@ -143,11 +126,9 @@ LINES = (
 )
 lines = st.lists(
     st.one_of(
-        st.sampled_from(LINES),
-        st.sampled_from(LINES).map(str.upper),
-        st.sampled_from(LINES).map(lambda line: f"  {line}"),
-        st.sampled_from(LINES).map(lambda line: line.replace(" ", "\u00a0")),
-        st.sampled_from(LINES).map(lambda line: line.replace("e", "\u0435")),
+        st.sampled_from([*LINES, *map(str.upper, LINES), *(f"  {line}" for line in LINES)]),
+        st.sampled_from([line.replace(" ", "\u00a0") for line in LINES]),
+        st.sampled_from([line.replace("e", "\u0435") for line in LINES]),
         st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
     ),
     min_size=1,
@@ -161,7 +142,7 @@ OURS = re.compile(
 )
 
 
-def test_the_block_is_line_for_line_that_of_the_description() -> None:
+def test_the_block_is_the_documented_one() -> None:
     first = replace(
         PATTERN,
         problem="The import stops\nERROR: lock timeout",
@@ -170,8 +151,7 @@ def test_the_block_is_line_for_line_that_of_the_description() -> None:
         success_count=5,
         label="Most Common",
     )
-    second = replace(PATTERN, id=UUID(int=2), problem="p", solution="s", when_to_try="w")
-    assert render_block([first, second]) == (
+    assert render_block([first, pattern(2)]) == (
         "[ORCHESTRATOR CONTEXT: Historical Knowledge]\n\n"
         "Similar situations have been resolved these ways:\n\n"
         "Pattern 1 (Most Common - 5 successes):\n"
@@ -186,10 +166,8 @@ def test_the_block_is_line_for_line_that_of_the_description() -> None:
 
 
 def test_a_pattern_that_failed_shows_its_rate_and_what_mostly_failed_is_not_recommended() -> None:
-    often = replace(PATTERN, success_count=7, failure_count=6, label="Most Common")
-    rarely = replace(
-        PATTERN, id=UUID(int=2), success_count=6, failure_count=7, solution="forbidden"
-    )
+    often = pattern(1, success_count=7, failure_count=6, label="Most Common")
+    rarely = pattern(2, success_count=6, failure_count=7, solution="forbidden")
     block = build_block([often, rarely], 1_500)
     assert "Pattern 1 (Most Common - 7 of 13 successful):" in block.text
     assert "forbidden" not in block.text
@@ -214,10 +192,7 @@ def test_no_field_imitates_a_line_of_the_block(problem: str, solution: str, when
 
 @pytest.mark.parametrize("budget", [200, 260, 400, 1_500])
 def test_the_last_patterns_go_before_the_budget_is_exceeded(budget: int) -> None:
-    patterns = [
-        replace(PATTERN, id=UUID(int=number), solution=f"Take step {number} of it. " * 8)
-        for number in range(1, 6)
-    ]
+    patterns = [pattern(n, solution=f"Take step {n} of it. " * 8) for n in range(1, 6)]
     block = build_block(patterns, budget)
     assert 0 < block.tokens <= budget
     assert block.tokens == count_text(block.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import time
 from itertools import pairwise
 
@@ -176,7 +177,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("language", TRACES)
-def test_a_trace_is_the_line_of_its_exception_and_the_place_in_own_code(language: str) -> None:
+def test_a_trace_is_condensed_to_its_exception_and_own_code(language: str) -> None:
     trace = TRACES[language]
     text = f"The shop fails since Monday:\n{trace}\n\nIt worked before."
     assert condense_traces(text).splitlines() == [
@@ -191,12 +192,8 @@ def elsewhere(trace: str) -> str:
     """Return the same trace from another machine, at a later commit."""
     for here, there in (
         *(("/home/ci/build/", "/builds/me/"), ("/srv/app/", "/app/"), ("/var/www/", "/srv/php/")),
-        *(
-            ("C:\\build\\shop\\", "D:\\a\\"),
-            (" /src/", " /home/me/"),
-            ("\t/src/", "\t/home/me/"),
-            ("3f2a1bc9", "77aa00cd1"),
-        ),
+        *(("C:\\build\\shop\\", "D:\\a\\"), (" /src/", " /home/me/"), ("\t/src/", "\t/home/me/")),
+        ("3f2a1bc9", "77aa00cd1"),
         *(("41", "52"), (":12", ":24"), (":31", ":40"), ("4711", "23"), ("line 12", "line 77")),
         *(("the len is 3", "the len is 5"), (":88", ":91"), (".php:33", ".php:34")),
         *(("0x48e0a3", "0x51e0a3"), ("https://shop.example", "http://localhost:3000")),
@@ -218,9 +215,8 @@ def test_the_same_failure_has_the_same_signature_on_every_machine(language: str)
     assert line.located == ()
     assert set(line.unlocated) & set(stored)
     # A trace finds an entry that has only the line.
-    assert set(asked.unlocated) & set(
-        compute_stored_keys("The shop fails", find_error_line("", trace))
-    )
+    stored_line = compute_stored_keys("The shop fails", find_error_line("", trace))
+    assert set(asked.unlocated) & set(stored_line)
 
 
 @pytest.mark.parametrize("language", TRACES)
@@ -241,17 +237,13 @@ def test_another_place_or_another_message_is_another_failure(language: str) -> N
 @pytest.mark.parametrize(
     "prefix",
     [
-        "2026-05-01T10:00:00.123456789Z stderr F ",
-        "2026-05-01T10:00:00.1234567Z ",
-        "2026/05/01 10:00:00 ",
-        "[2026-05-01 10:00:00 +0000] ",
-        "May  1 10:00:00 web1 shop[123]: ",
-        "05-01 10:00:00.123  1234  1234 E AndroidRuntime: ",
-        "web-1  | ",
+        *("2026-05-01T10:00:00.123456789Z stderr F ", "2026-05-01T10:00:00.1234567Z "),
+        *("2026/05/01 10:00:00 ", "[2026-05-01 10:00:00 +0000] ", "web-1  | "),
+        *("May  1 10:00:00 web1 shop[123]: ", "05-01 10:00:00.123  1234  1234 E AndroidRuntime: "),
     ],
 )
 @pytest.mark.parametrize("language", ["python", "python, caused", "java", "go", "node", "ruby"])
-def test_what_a_logger_writes_before_each_line_changes_nothing(prefix: str, language: str) -> None:
+def test_the_prefix_of_a_logger_changes_nothing(prefix: str, language: str) -> None:
     trace = TRACES[language]
     logged = "\n".join(prefix + line for line in trace.splitlines())
     assert compute_question_keys("", logged) == compute_question_keys("", trace)
@@ -344,9 +336,8 @@ def test_files_of_one_name_in_other_folders_are_other_places() -> None:
     assert not stored & set(compute_question_keys("", other).located)
     # Where the folder is that of the checkout, the two can be the same: nearness decides.
     assert stored & set(compute_question_keys("", other).unlocated)
-    assert stored & set(
-        compute_question_keys("", trace.replace("/home/ci/build/shop/orders/", "")).unlocated
-    )
+    bare = trace.replace("/home/ci/build/shop/orders/", "")
+    assert stored & set(compute_question_keys("", bare).unlocated)
 
 
 def test_a_description_with_a_trace_has_the_signature_as_well() -> None:
@@ -368,7 +359,7 @@ def test_a_long_trace_is_searched_by_its_exception_alone() -> None:
     assert compute_question_keys("", escaped) == compute_question_keys("", trace)
 
 
-def test_of_a_log_the_lines_with_errors_are_searched() -> None:
+def test_only_lines_with_errors_of_a_log_are_searched() -> None:
     quiet = [f"2026-05-01 10:00:{number:02} INFO served request {number}" for number in range(50)]
     log = [*quiet, "2026-05-01 10:01:00,250 ERROR payment 77 was refused by host 10.0.0.7", *quiet]
     assert condense_errors("\n".join(log)) == "served request 0\npayment 0 was refused by host 0"
@@ -377,7 +368,7 @@ def test_of_a_log_the_lines_with_errors_are_searched() -> None:
         "Payments fail since noon, 3 of 10:\nWhy?\n"
         "served request 0\npayment 0 was refused by host 0"
     )
-    noisy = [f"2026-05-01 10:00:00 INFO step {'abcdefghijklmnopqrstuvwxyz'[n]}" for n in range(26)]
+    noisy = [f"2026-05-01 10:00:00 INFO step {letter}" for letter in string.ascii_lowercase]
     assert condense_errors("\n".join([*noisy, log[50]])) == "payment 0 was refused by host 0"
 
 
@@ -399,9 +390,7 @@ def test_of_a_log_the_lines_with_errors_are_searched() -> None:
         ("SQLSTATE[42P01]: undefined table", "SQLSTATE[42P01]: undefined table"),
     ],
 )
-def test_numbers_paths_and_addresses_are_normalized_and_codes_are_not(
-    line: str, template: str
-) -> None:
+def test_numbers_and_paths_are_normalized_and_codes_are_not(line: str, template: str) -> None:
     assert normalize_line(line) == template
 
 
@@ -423,7 +412,7 @@ def test_a_line_with_an_error_has_a_signature_without_a_trace(text: str, line: s
 
 
 @pytest.mark.parametrize("text", ["Killed", "exit 1", "Error", "", "\n\n", "KeyError"])
-def test_what_could_be_any_error_has_no_signature(text: str) -> None:
+def test_a_text_that_could_be_any_error_has_no_signature(text: str) -> None:
     assert compute_stored_keys("The build fails", text) == []
     asked = compute_question_keys("The build fails: why?", text)
     assert (asked.located, asked.unlocated) == ((), ())

@@ -25,28 +25,13 @@ from rag_assets.systems.experience.wording import (
 )
 
 ENTRY = Entry(
-    id=uuid4(),
-    entry_type="failure_solution",
-    project_id=uuid4(),
-    agent_type="tester",
-    task_type=None,
-    technology=None,
-    failure_description="The build fails",
-    error_message=None,
-    solution_steps="Pin the version.",
-    gate_type=None,
-    human_feedback=None,
-    revision_approach=None,
-    approved_approach=None,
-    when_to_try=None,
-    about=(),
-    contributed_by=None,
-    captured_at=datetime(2026, 1, 1, tzinfo=UTC),
-    checkpoint_id=None,
-    document_id=None,
-    pattern_id=None,
-    embedded_at=None,
-)
+    id=uuid4(), entry_type="failure_solution", project_id=uuid4(), agent_type="tester",
+    task_type=None, technology=None, failure_description="The build fails", error_message=None,
+    solution_steps="Pin the version.", gate_type=None, human_feedback=None, revision_approach=None,
+    approved_approach=None, when_to_try=None, about=(), contributed_by=None,
+    captured_at=datetime(2026, 1, 1, tzinfo=UTC), checkpoint_id=None, document_id=None,
+    pattern_id=None, embedded_at=None,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -57,7 +42,7 @@ ENTRY = Entry(
         {"id": uuid4(), "project_id": uuid4(), "task_type": "testing", "technology": "python"},
     ],
 )
-def test_ways_to_write_the_same_are_one(change: dict[str, object]) -> None:
+def test_other_spellings_of_an_entry_have_the_same_key(change: dict[str, object]) -> None:
     assert compute_exact_key(replace(ENTRY, **change)) == compute_exact_key(ENTRY)
 
 
@@ -71,7 +56,7 @@ def test_ways_to_write_the_same_are_one(change: dict[str, object]) -> None:
         {"entry_type": "gate_rejection", "gate_type": "ux"},
     ],
 )
-def test_other_words_another_agent_and_another_type_are_not(change: dict[str, object]) -> None:
+def test_other_words_agents_and_types_have_another_key(change: dict[str, object]) -> None:
     assert compute_exact_key(replace(ENTRY, **change)) != compute_exact_key(ENTRY)
 
 
@@ -90,18 +75,13 @@ def test_a_failure_is_searched_in_the_form_of_its_question() -> None:
 
 
 @pytest.mark.parametrize("frames", [1, 25, 400])
-def test_of_a_trace_the_exception_is_searched_and_shown(frames: int) -> None:
-    trace = "\n".join(
-        [
-            "Traceback (most recent call last):",
-            *(f'  File "/app/m{n}.py", line {n}, in step\n    step()' for n in range(frames)),
-            "ValueError: 17 is no colour",
-        ]
-    )
+def test_the_exception_of_a_trace_is_searched_and_shown(frames: int) -> None:
+    called = [f'  File "/app/m{n}.py", line {n}, in step\n    step()' for n in range(frames)]
+    error = "ValueError: 17 is no colour"
+    trace = "\n".join(["Traceback (most recent call last):", *called, error])
     entry = replace(ENTRY, error_message=trace)
-    assert (
-        build_searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
-    )
+    searched = "Failure: The build fails\nError: ValueError: 0 is no colour"
+    assert build_searched_text(entry) == searched
     place = f"(at step in m{frames - 1}.py)"
     assert describe_problem(entry) == f"The build fails\nValueError: 17 is no colour {place}"
     assert describe_when_to_try(entry) == "After the error ValueError: 17 is no colour"
@@ -139,7 +119,7 @@ def test_the_first_and_the_last_lines_of_a_long_error_are_searched() -> None:
 
 
 @pytest.mark.parametrize("long", ["x" * 20_000, "word " * 4_000, "語" * 20_000, "\n" * 20_000])
-def test_nothing_that_is_searched_is_over_the_limit(long: str) -> None:
+def test_a_searched_text_is_within_the_limit(long: str) -> None:
     for entry in (
         replace(ENTRY, failure_description=long, error_message=long),
         replace(ENTRY, failure_description=long),

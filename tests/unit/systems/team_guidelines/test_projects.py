@@ -19,6 +19,7 @@ from rag_assets.tenants.projects import (
 )
 
 PROFILE = "team-guidelines"
+INFINITE = float("inf")
 PROJECT = Project(PROFILE, "acme", "web")
 names = st.text(
     st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=80
@@ -75,26 +76,14 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
     "settings",
     [
         {"sources": [{"type": "files", "root": "/etc"}]},
-        {"root": "/etc"},
-        {"base_url": "http://127.0.0.1/"},
-        {"embedder": {"base_url": "http://127.0.0.1/"}},
-        {"api_key": "$HOME"},
-        {"parser": {"passwords": ["$HOME"]}},
-        {"provider": "openai-compatible"},
-        {"provider": "deterministic"},
-        {"chat_model": "$HOME"},
+        *({"root": "/etc"}, {"base_url": "http://[::1]/"}, {"embedder": {"base_url": "http://x/"}}),
+        *({"api_key": "$HOME"}, {"parser": {"passwords": ["$HOME"]}}, {"chat_model": "$HOME"}),
+        *({"provider": "openai-compatible"}, {"provider": "deterministic"}),
         {"chat_model": {"model": "gpt-4o", "base_url": "http://127.0.0.1/"}},
         {"chat_model": {"model": "gpt-4o", "api_key": "$HOME"}},
-        {"caps": {"per_month": -1}},
-        {"caps": {"root": "/etc"}},
-        {"caps": {"per_day": float("inf")}},
-        {"min_score": 2},
-        {"min_score": float("nan")},
-        {"name": ""},
-        {"name": "a\x1b[2J"},
-        {"enabled": False},
-        {"profile": "documents"},
-        {"organization": "other"},
+        *({"caps": {"per_month": -1}}, {"caps": {"root": "/etc"}}, {"caps": {"per_day": INFINITE}}),
+        *({"min_score": 2}, {"min_score": float("nan")}, {"name": ""}, {"name": "a\x1b[2J"}),
+        *({"enabled": False}, {"profile": "documents"}, {"organization": "other"}),
     ],
     ids=str,
 )
@@ -109,9 +98,8 @@ def test_settings_are_changed_one_by_one_and_null_takes_them_back() -> None:
     tenant = Tenant.from_config(made)
     assert (tenant.name, tenant.organization, tenant.project) == ("Web", "acme", "web")
     assert (tenant.retrieval.min_score, tenant.caps.per_month) == (0.5, 5)
-    changed = config(
-        made, beginning, chat_model="gemini-2.5-flash", caps={"per_day": 1}, provider="openai"
-    )
+    settings = {"chat_model": "gemini-2.5-flash", "caps": {"per_day": 1}, "provider": "openai"}
+    changed = config(made, beginning, **settings)
     tenant = Tenant.from_config(changed)
     assert tenant.name == "Web"
     assert tenant.chat_model is not None
@@ -130,20 +118,12 @@ def test_a_gateway_stays_whatever_is_set() -> None:
         "embedder": {"providers": [{"provider": "openai", "base_url": gateway}]},
         "chat_model": {"model": "gpt-4o", "provider": "openai-compatible", "base_url": gateway},
     }
-    tenant = Tenant.from_config(
-        config(beginning=beginning, chat_model="gpt-4.1-mini", provider="openai")
-    )
+    made = config(beginning=beginning, chat_model="gpt-4.1-mini", provider="openai")
+    tenant = Tenant.from_config(made)
     assert tenant.chat_model is not None
     assert (tenant.chat_model.model, tenant.chat_model.base_url) == ("gpt-4.1-mini", gateway)
     assert tenant.embedder.providers is not None
     assert tenant.embedder.providers[0].base_url == gateway
-
-
-def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
-    beginning = {"embedder": {"provider": "local"}}
-    with pytest.raises(InvalidRequest, match="the operator has chosen the provider"):
-        config(beginning=beginning, provider="openai")
-    assert config(beginning=beginning, provider=None)["embedder"] == {"provider": "local"}
 
 
 @pytest.mark.parametrize(
@@ -156,20 +136,20 @@ def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
         ({"colour": "red"}, "colour: there is no such field"),
     ],
 )
-def test_what_projects_begin_with_is_checked(beginning: dict[str, Any], message: str) -> None:
+def test_initial_settings_of_projects_are_checked(beginning: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         require_initial_config(beginning, [PROFILE])
 
 
 @pytest.mark.parametrize("missing", ["organization", "project"])
 def test_the_profile_requires_both_names(missing: str) -> None:
-    given = {"organization": "acme", "project": "web"}
-    given.pop(missing)
+    given = {"id": "acme", "profile": PROFILE, "organization": "acme", "project": "web"}
+    del given[missing]
     with pytest.raises(ConfigurationError, match=f"requires the field {missing}"):
-        Tenant.from_config({"id": "acme", "profile": PROFILE, **given})
+        Tenant.from_config(given)
 
 
-def test_a_window_is_the_models_that_it_was_given_for() -> None:
+def test_a_context_window_belongs_to_its_model() -> None:
     gateway = {"provider": "openai-compatible", "base_url": "https://models.example.org/v1"}
     beginning = {"chat_model": {"model": "shop-7b", **gateway, "context_window": 8_192}}
     kept = Tenant.from_config(config(beginning=beginning, chat_model="shop-7b")).chat_model
@@ -180,7 +160,11 @@ def test_a_window_is_the_models_that_it_was_given_for() -> None:
     assert (other.base_url, other.context_window) == (gateway["base_url"], None)
 
 
-def test_only_an_operator_chooses_the_local_model() -> None:
+def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
+    beginning: dict[str, Any] = {"embedder": {"provider": "local"}}
+    with pytest.raises(InvalidRequest, match="the operator has chosen the provider"):
+        config(beginning=beginning, provider="openai")
+    assert config(beginning=beginning, provider=None)["embedder"] == {"provider": "local"}
     beginning = {"embedder": {"providers": [{"provider": "openai", "base_url": "https://x"}]}}
     present = config(beginning=beginning, provider="local")
     assert present["embedder"] == {"provider": "local"}

@@ -81,16 +81,8 @@ def test_values_of_databases_become_those_of_bodies() -> None:
 
 
 def test_columns_of_a_row_of_a_database_are_its_values() -> None:
-    found = body(
-        "db_row",
-        database_uuid="crm",
-        name="Ada",
-        since=date(2026, 1, 2),
-        won=True,
-        amount=Decimal("12.50"),
-        empty=None,
-        tags=["a", "b"],
-    )
+    row = {"name": "Ada", "since": date(2026, 1, 2), "won": True, "amount": Decimal("12.50")}
+    found = body("db_row", database_uuid="crm", **row, empty=None, tags=["a", "b"])
     assert found == {
         "database_uuid": "crm",
         "values": [
@@ -136,9 +128,7 @@ def test_times_without_a_zone_are_those_of_the_source(given: Any, expected: date
         ({"blocks": "[" * 100_000}, "blocks"),
     ],
 )
-def test_a_row_that_is_no_record_names_the_column_and_no_value(
-    row: dict[str, Any], column: str
-) -> None:
+def test_the_error_of_a_row_names_its_column_and_no_value(row: dict[str, Any], column: str) -> None:
     found, said = problem("page", **{"title": "T", **row})
     assert found == column
     assert not any(str(value) in said for value in row.values() if value)
@@ -152,9 +142,7 @@ def test_a_row_that_is_no_record_names_the_column_and_no_value(
         (["id", "updated_at", "title", "colour"], "unknown column 'colour'"),
     ],
 )
-def test_a_query_with_other_columns_is_refused_once_and_not_row_by_row(
-    names: list[str], said: str
-) -> None:
+def test_a_query_with_other_columns_is_refused_once(names: list[str], said: str) -> None:
     with pytest.raises(ListingFailed, match=said) as refused:
         RowReader("page", names, BERLIN)
     assert refused.value.hint
@@ -173,27 +161,22 @@ def config(**more: Any) -> SqlConfig:
     "given",
     [
         {"url": "postgresql://ann:hunter2@db/app"},
-        {"queries": {}},
-        {"queries": {"wiki": "SELECT 1"}},
-        {"queries": {"page": "  "}},
-        {"timezone": "Mars/Olympus"},
-        {"timezone": "../../etc/passwd"},
-        {"overlap_seconds": -1},
+        *({"queries": {}}, {"queries": {"wiki": "SELECT 1"}}, {"queries": {"page": "  "}}),
+        *({"timezone": "Mars/Olympus"}, {"timezone": "../../etc/passwd"}, {"overlap_seconds": -1}),
     ],
 )
-def test_what_cannot_be_followed_is_refused_where_it_is_written(given: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused_without_credentials(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as refused:
         config(**given)
     assert "hunter2" not in str(refused.value.errors(include_input=False))
 
 
-def test_another_query_is_another_one_and_its_end_is_none() -> None:
+def test_the_end_of_a_query_is_no_part_of_its_key() -> None:
     first = config(queries={"page": "SELECT 1 ;\n"})
     assert first.queries["page"] == "SELECT 1"
     assert first.compute_query_key("page") == config().compute_query_key("page")
-    assert first.compute_query_key("page") != config(timezone="Europe/Berlin").compute_query_key(
-        "page"
-    )
+    elsewhere = config(timezone="Europe/Berlin")
+    assert first.compute_query_key("page") != elsewhere.compute_query_key("page")
 
 
 def test_only_tenants_whose_records_have_types_pull_any() -> None:
@@ -217,7 +200,7 @@ def test_only_tenants_whose_records_have_types_pull_any() -> None:
         ("mysql+pymysql://ann:hunter2@db/app", "is not installed: pymysql"),
     ],
 )
-def test_a_database_that_cannot_be_named_is_one_error_without_its_url(
+def test_an_invalid_url_is_one_error_without_the_url(
     url: str | None, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -233,6 +216,9 @@ def test_a_database_that_cannot_be_named_is_one_error_without_its_url(
         error = error.__cause__
 
 
+SOURCE = {"type": "sql", **config().model_dump(mode="json")}
+
+
 def record(tenant_id: str, *sources: dict[str, Any]) -> TenantRecord:
     given = {"id": tenant_id, "profile": "workspace", "sources": list(sources)}
     return TenantRecord(
@@ -246,9 +232,8 @@ def state(**more: Any) -> SourceState:
 
 
 def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own() -> None:
-    source = {"type": "sql", **config().model_dump(mode="json")}
     ids = ("new", "quick", "slow", "later", "failed", "failing")
-    records = [record(id_, source) for id_ in ids]
+    records = [record(id_, SOURCE) for id_ in ids]
     states = {
         ("quick", "app"): state(),
         ("slow", "app"): state(seconds=200.0),
@@ -259,12 +244,15 @@ def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own()
     quick, slow = find_due_tenants(records, states, NOW)
     assert quick == ["quick"]
     assert slow == ["new", "slow", "failed", "failing"]
+    # A tenant is not due while a source of it is pulled.
+    records = [record("a", SOURCE)]
+    assert find_due_tenants(records, {}, NOW, {("a", "app")}) == ([], [])
+    assert find_due_tenants(records, {}, NOW, {("b", "app")}) == ([], ["a"])
 
 
 @pytest.mark.parametrize("seconds", [0.5, 200.0])
-def test_those_come_first_that_wait_longest(seconds: float) -> None:
-    source = {"type": "sql", **config().model_dump(mode="json")}
-    records = [record(id_, source) for id_ in ("a", "b", "c")]
+def test_tenants_that_wait_longest_come_first(seconds: float) -> None:
+    records = [record(id_, SOURCE) for id_ in ("a", "b", "c")]
     waits = {"a": 1, "b": 60, "c": 30}
     states = {
         (id_, "app"): state(seconds=seconds, next_at=NOW - timedelta(seconds=wait))
@@ -274,19 +262,13 @@ def test_those_come_first_that_wait_longest(seconds: float) -> None:
     assert (quick or slow) == ["b", "c", "a"]
 
 
-def test_a_tenant_is_not_due_while_a_source_of_it_is_pulled() -> None:
-    records = [record("a", {"type": "sql", **config().model_dump(mode="json")})]
-    assert find_due_tenants(records, {}, NOW, {("a", "app")}) == ([], [])
-    assert find_due_tenants(records, {}, NOW, {("b", "app")}) == ([], ["a"])
-
-
-def test_what_failed_is_told_and_not_what_is_pulled_elsewhere() -> None:
+def test_a_failure_is_reported_before_a_lock() -> None:
     locked, failed = TenantLocked("l", hint="h"), ListingFailed("f", hint="h")
     assert choose_worst_failure([locked, failed]) is failed
     assert choose_worst_failure([locked]) is locked
 
 
-def test_a_source_that_is_named_and_not_there_is_told() -> None:
+def test_a_tenant_without_a_sql_source_is_reported() -> None:
     tenant = Tenant.from_config(record("acme").config)
     with pytest.raises(UnknownSource, match="no source of type sql"):
         get_pulled_sources(tenant)

@@ -32,7 +32,7 @@ def planned(changed: Page, above: list[Page], below: list[Page]) -> TreePlan:
     return plan_tree([changed], [*above, *below])
 
 
-def test_a_page_that_says_nothing_has_the_scope_of_the_nearest_one_that_does() -> None:
+def test_a_page_without_readers_inherits_the_nearest_scope() -> None:
     team = page("team", readers=("ada",))
     plan = planned(page("notes", "team"), [ROOT_PAGE, team], [page("deep", "notes")])
     assert plan.scopes == {"notes": build_page_scope("team"), "deep": build_page_scope("team")}
@@ -49,20 +49,17 @@ def test_readers_are_added_to_those_above_or_replace_them() -> None:
     assert closed.scopes == {"a": build_page_scope("a"), "b": build_page_scope("a")}
 
 
-def test_what_is_taken_out_takes_all_that_is_below_whoever_reads_it() -> None:
+def test_an_excluded_page_excludes_all_pages_below() -> None:
     below = [page("b", "a", readers=("ada",), inherit=False), page("c", "b")]
     for out in (page("a", archived=True), page("a", ai=False)):
         plan = planned(out, [ROOT_PAGE], below)
         assert set(plan.scopes.values()) == {EXCLUDED}
     back = planned(page("a"), [ROOT_PAGE], below)
-    assert back.scopes == {
-        "a": build_page_scope(ROOT),
-        "b": build_page_scope("b"),
-        "c": build_page_scope("b"),
-    }
+    scopes = {"a": ROOT, "b": "b", "c": "b"}
+    assert back.scopes == {uuid: build_page_scope(of) for uuid, of in scopes.items()}
 
 
-def test_what_is_below_an_unknown_page_is_read_by_nobody() -> None:
+def test_nobody_reads_pages_below_an_unknown_page() -> None:
     orphan = page("b", "unknown", readers=("ada",), inherit=False)
     assert planned(orphan, [], []).scopes == {"b": NOBODY}
     named = planned(page("unknown"), [ROOT_PAGE], [orphan])
@@ -79,9 +76,8 @@ def test_a_tree_has_a_deepest_level() -> None:
     chain = [ROOT_PAGE]
     for number in range(MAX_DEPTH - 2):
         chain.append(page(f"p{number}", chain[-1].uuid))
-    assert planned(page("last", chain[-1].uuid), chain, []).scopes == {
-        "last": build_page_scope(ROOT)
-    }
+    deepest = planned(page("last", chain[-1].uuid), chain, [])
+    assert deepest.scopes == {"last": build_page_scope(ROOT)}
     with pytest.raises(InvalidRequest, match="more than"):
         planned(page("last", chain[-1].uuid), chain, [page("below", "last")])
 

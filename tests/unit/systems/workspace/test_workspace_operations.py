@@ -23,9 +23,8 @@ from rag_assets.systems.workspace.settings import SettingsDraft
 
 
 def test_the_tree_is_changed_as_it_is_described() -> None:
-    described = build_app(
-        cast("Backend", None), routers=[tree_router, tree_lines, manifests]
-    ).openapi()
+    routers = [tree_router, tree_lines, manifests]
+    described = build_app(cast("Backend", None), routers=routers).openapi()
     schemas: dict[str, Any] = described["components"]["schemas"]
     for call, answer in (
         (workspace_operations.put_page("a", tenant="acme"), TreeChange),
@@ -40,9 +39,8 @@ def test_the_tree_is_changed_as_it_is_described() -> None:
         theirs = described["paths"][call.path][call.method.lower()]
         named = {one["name"] for one in theirs["parameters"] if one["in"] == "query"}
         assert named == set(call.parameters)
-        assert set(schemas[answer.__name__]["properties"]) == set(
-            TypeAdapter(answer).json_schema()["properties"]
-        )
+        ours = TypeAdapter(answer).json_schema()["properties"]
+        assert set(schemas[answer.__name__]["properties"]) == set(ours)
     put = workspace_operations.put_page("a")
     assert set(schemas["PageDraft"]["properties"]) == set(cast("dict[str, Any]", put.body))
 
@@ -57,7 +55,6 @@ def test_settings_are_sent_and_read_as_they_are_described() -> None:
     ):
         theirs = description["paths"][call.path][call.method.lower()]
         assert {parameter["name"] for parameter in theirs["parameters"]} == set(call.parameters)
-        assert set(schemas["Settings"]["properties"]) == set(
-            TypeAdapter(Settings).json_schema()["properties"]
-        )
+        ours = TypeAdapter(Settings).json_schema()["properties"]
+        assert set(schemas["Settings"]["properties"]) == set(ours)
     assert set(schemas["SettingsDraft"]["properties"]) == set(draft)

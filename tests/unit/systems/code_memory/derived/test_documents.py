@@ -32,6 +32,15 @@ from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import list_route_keys, list_table_keys
 
+
+def migration(statements: str) -> str:
+    return (
+        "<?php\nuse Illuminate\\Database\\Migrations\\Migration;\n"
+        "use Illuminate\\Support\\Facades\\Schema;\nreturn new class extends Migration {\n"
+        f"public function up(): void {{\n{statements}\n}}\n}};\n"
+    )
+
+
 LARAVEL = {
     "app/Providers/RouteServiceProvider.php": """<?php
 namespace App\\Providers;
@@ -53,23 +62,13 @@ Route::any('/ping', fn () => 'pong');
 """,
     "app/Models/Invoice.php": """<?php
 namespace App\\Models;
-class Invoice extends \\Illuminate\\Database\\Eloquent\\Model
-{
-}
+class Invoice extends \\Illuminate\\Database\\Eloquent\\Model {}
 """,
-    "database/migrations/2024_01_01_000000_create_invoices.php": """<?php
-use Illuminate\\Database\\Migrations\\Migration;
-use Illuminate\\Support\\Facades\\Schema;
-return new class extends Migration {
-    public function up(): void {
-        Schema::create('invoices', function ($table) {
-            $table->id();
-            $table->string('number', 40)->nullable();
-            $table->foreignId('customer_id')->constrained()->cascadeOnDelete();
-        });
-    }
-};
-""",
+    "database/migrations/2024_01_01_000000_create_invoices.php": migration(
+        "Schema::create('invoices', function ($table) { $table->id();"
+        " $table->string('number', 40)->nullable();"
+        " $table->foreignId('customer_id')->constrained()->cascadeOnDelete(); });"
+    ),
 }
 DJANGO = {
     "manage.py": "",
@@ -81,6 +80,10 @@ DJANGO = {
         "urlpatterns = [path('bills/<int:pk>/', views.show, name='bill')]\n"
     ),
 }
+
+
+def documents(files: Mapping[str, str]) -> dict[str, DerivedDocument]:
+    return {document.name: document for document in derived(files).documents}
 
 
 def derived(files: Mapping[str, str]) -> Derivation:
@@ -102,7 +105,7 @@ def edges(document: DerivedDocument) -> Sequence[Edge]:
 
 
 def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:
-    found = {document.name: document for document in derived(LARAVEL).documents}
+    found = documents(LARAVEL)
     assert found.keys() == {"route:POST /invoices", "route:ANY /ping", "table:invoices"}
     route = found["route:POST /invoices"]
     assert route.lines == (
@@ -124,11 +127,8 @@ def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -
         ("serves", "endpoint:POST /invoices"): (web, 5),
     }
     [nested] = [edge for edge in edges(route) if edge not in own]
-    assert (nested.kind, nested.source, nested.target) == (
-        "in_group",
-        f"group:{web}:4",
-        f"group:{provider}:7",
-    )
+    groups = f"group:{web}:4", f"group:{provider}:7"
+    assert (nested.kind, nested.source, nested.target) == ("in_group", *groups)
 
 
 def test_groups_within_groups_are_each_a_group_of_their_own() -> None:
@@ -141,10 +141,7 @@ Route::prefix('admin')->group(function () {
     Route::prefix('a')->group(fn () => Route::name('b')->group(fn () => Route::view('/c', 'c')));
 });
 """
-    found = {
-        document.name: document
-        for document in derived({**LARAVEL, "routes/web.php": web}).documents
-    }
+    found = documents({**LARAVEL, "routes/web.php": web})
 
     def groups(name: str) -> set[tuple[str, str]]:
         return {
@@ -167,17 +164,14 @@ Route::prefix('admin')->group(function () {
     }
 
 
-def test_what_a_name_of_middleware_stands_for_in_another_file_is_inferred() -> None:
+def test_middleware_that_another_file_names_is_inferred() -> None:
     kernel = """<?php
 namespace App\\Http;
 class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
     protected $middlewareAliases = ['auth' => \\App\\Http\\Middleware\\Authenticate::class];
 }
 """
-    files = {**LARAVEL, "app/Http/Kernel.php": kernel}
-    [route] = [
-        document for document in derived(files).documents if document.name == "route:POST /invoices"
-    ]
+    route = documents({**LARAVEL, "app/Http/Kernel.php": kernel})["route:POST /invoices"]
     guards = {edge.target: edge for edge in edges(route) if edge.kind == "guarded_by"}
     assert guards["middleware:auth"].how == "stated"
     concluded = guards["App\\Http\\Middleware\\Authenticate"]
@@ -185,9 +179,7 @@ class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
 
 
 def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -> None:
-    [table] = [
-        document for document in derived(LARAVEL).documents if document.source_type == "table"
-    ]
+    table = documents(LARAVEL)["table:invoices"]
     assert table.lines == (
         "table invoices",
         "models: App\\Models\\Invoice",
@@ -206,11 +198,12 @@ def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -
     assert maps.confidence < 1
     assert ("references", "table:invoices", "table:customers") in told
     assert all(kind != "changed_in" for kind, *_ in told), "migrations state that themselves"
+    called = read_document(render_document(table)).facts[0].values["called"]
+    assert called == list(list_table_keys("invoices"))
 
 
 def test_routes_and_tables_of_django_are_derived_too() -> None:
-    found = {document.name: document for document in derived(DJANGO).documents}
-    [route] = [one for one in found.values() if one.source_type == "route"]
+    [route] = [one for one in documents(DJANGO).values() if one.source_type == "route"]
     assert "name: bill" in route.lines
     assert ("routes_to", "billing.views.show", "billing/urls.py", 3) in {
         (edge.kind, edge.target, edge.path, edge.line_start) for edge in edges(route)
@@ -250,7 +243,7 @@ urlpatterns = [
 
 
 def test_a_route_runs_the_method_that_its_viewset_has_or_inherits() -> None:
-    found = {document.name: document for document in derived(VIEWSETS).documents}
+    found = documents(VIEWSETS)
 
     def run(name: str) -> set[str]:
         return {edge.target for edge in edges(found[name]) if edge.kind == "routes_to"}
@@ -263,7 +256,7 @@ def test_a_route_runs_the_method_that_its_viewset_has_or_inherits() -> None:
 
 
 def test_a_route_of_django_is_stated_by_the_line_that_it_begins_on() -> None:
-    found = {document.name: document for document in derived(VIEWSETS).documents}
+    found = documents(VIEWSETS)
     lines = VIEWSETS["shop/urls.py"].split("\n")
     for name in ("one", "two"):
         [place] = [edge for edge in edges(found[f"route:ANY /{name}/"]) if edge.kind == "routes_to"]
@@ -271,25 +264,19 @@ def test_a_route_of_django_is_stated_by_the_line_that_it_begins_on() -> None:
         assert place.evidence == f'path("{name}/", views.{name})'
 
 
-def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
+def test_a_moved_line_changes_no_embedded_text() -> None:
     moved = {**LARAVEL, "routes/web.php": LARAVEL["routes/web.php"].replace("<?php", "<?php\n\n")}
-    before, after = (
-        {document.name: render_document(document) for document in derived(files).documents}
-        for files in (LARAVEL, moved)
-    )
     name = "route:POST /invoices"
-    assert before[name] != after[name]
-    texts = [
-        build_embedding_text(None, (), text, is_code=True) for text in (before[name], after[name])
-    ]
-    assert texts[0] == texts[1]
-    assert "invoices.store" in texts[0]
+    before, after = (render_document(documents(files)[name]) for files in (LARAVEL, moved))
+    assert before != after
+    embedded = {build_embedding_text(None, (), text, is_code=True) for text in (before, after)}
+    assert len(embedded) == 1
+    assert "invoices.store" in embedded.pop()
 
 
 def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
-    requests = "\n".join(
-        f"    public function test_{n}() {{ $this->postJson('/invoices'); }}" for n in range(203)
-    )
+    method = "public function test_%s() { $this->postJson('/invoices'); }"
+    requests = "\n".join(method % n for n in range(203))
     head = "<?php\nnamespace Tests\\Feature;\nuse Tests\\TestCase;\n"
     test = f"{head}class InvoiceTest extends TestCase {{\n{requests}\n}}\n"
     found = derived({**LARAVEL, "tests/Feature/InvoiceTest.php": test})
@@ -300,46 +287,39 @@ def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "has_sign"),
     [
-        "Route::get('/ping', fn () => 'pong');",
-        "$router->post('/orders', 'OrderController@store');",
-        "class Order extends Model { protected $table = 'orders'; }",
-        "class Order extends \\Shop\\Models\\Base {}",
-        "class Ship implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}",
-        "use Laravel\\Lumen\\Application;",
+        ("Route::get('/ping', fn () => 'pong');", True),
+        ("$router->post('/orders', 'OrderController@store');", True),
+        ("class Order extends Model { protected $table = 'orders'; }", True),
+        ("class Order extends \\Shop\\Models\\Base {}", True),
+        ("class Ship implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}", True),
+        ("use Laravel\\Lumen\\Application;", True),
+        ("class A extends Migration { function up() { Schema::create('a', fn () => 1); } }", True),
+        ("use Symfony\\Component\\Routing\\Route;\n$r->add('a', new Route('/a'));", False),
         (
-            "class CreateOrders extends Migration { public function up() "
-            "{ Schema::create('orders', function ($table) { $table->id(); }); } }"
+            "class Provider extends BaseProvider { function boot() { $this->app->get('/x'); } }",
+            False,
         ),
+        (
+            "class Kernel extends BaseKernel { function boot() { require __DIR__ . '/a.php'; } }",
+            False,
+        ),
+        ("class Order extends AbstractEntity { function getTable() { return 'orders'; } }", False),
     ],
 )
-def test_speaks_of_laravel_without_a_manifest_one_statement_suffices(text: str) -> None:
+def test_one_statement_in_php_is_a_sign_of_laravel(text: str, *, has_sign: bool) -> None:
     facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
-    assert has_laravel_sign(FileFacts("packages/shop/src/file.php", "php", facts))
+    assert has_laravel_sign(FileFacts("packages/shop/src/file.php", "php", facts)) is has_sign
 
 
 @pytest.mark.parametrize("package", ["laravel/framework", "illuminate/database"])
-def test_speaks_of_laravel_with_a_part_of_it_in_a_manifest_is_true(package: str) -> None:
+def test_a_package_of_laravel_in_a_manifest_is_a_sign(package: str) -> None:
     facts = read_json(f'{{"require": {{"{package}": "^11.0"}}}}').facts
     assert has_laravel_sign(FileFacts("apps/shop/composer.json", "json", facts))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "use Symfony\\Component\\Routing\\Route;\n$routes->add('a', new Route('/a'));",
-        "class UserProvider extends BaseProvider { function boot() { $this->app->get('/x'); } }",
-        "class Kernel extends BaseKernel { function boot() { require __DIR__ . '/a.php'; } }",
-        "class Order extends AbstractEntity { function getTable() { return 'orders'; } }",
-    ],
-)
-def test_speaks_of_laravel_in_php_of_another_framework_is_false(text: str) -> None:
-    facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
-    assert not has_laravel_sign(FileFacts("src/file.php", "php", facts))
-
-
-def test_speaks_of_laravel_in_a_request_of_a_test_is_false() -> None:
+def test_a_request_of_a_test_is_no_sign_of_laravel() -> None:
     text = "<?php\nclass RouterTest { function testMatch($router) { $router->match('/login'); } }\n"
     facts = read_code(text, "text/x-php").facts
     assert has_laravel_sign(FileFacts("src/Router.php", "php", facts))
@@ -360,12 +340,10 @@ def test_languages_read_with_laravel_are_all_and_with_django_those_of_tests_too(
 
 
 def test_files_of_no_framework_have_no_derived_documents() -> None:
-    assert (
-        derived({"a.py": "def route(): ...\n", "b.php": "<?php\nfunction x() {}\n"}).documents == ()
-    )
+    files = {"a.py": "def route(): ...\n", "b.php": "<?php\nfunction x() {}\n"}
+    assert derived(files).documents == ()
 
 
-PLACE = ("path", "lines", "evidence")
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
 )
@@ -384,7 +362,7 @@ STATEMENTS = st.builds(
 
 
 @given(uri=WORDS, name=WORDS, stated=st.lists(STATEMENTS, max_size=6))
-def test_what_is_written_is_read(uri: str, name: str, stated: list[DerivedStatement]) -> None:
+def test_a_document_is_read_back(uri: str, name: str, stated: list[DerivedStatement]) -> None:
     heading = f"GET /{uri}"
     lines = (f"route {heading}", "methods: GET, HEAD", f"name: {name}")
     called = list_route_keys(("GET", "HEAD"), f"/{uri}", name)
@@ -394,9 +372,8 @@ def test_what_is_written_is_read(uri: str, name: str, stated: list[DerivedStatem
     declared, *facts = reading.facts
     assert declared.symbol == document.name
     assert set(declared.values["called"]) == set(called)
-    found = [
-        tuple(f.values[name] for name in ("kind", "source", "target", "how", *PLACE)) for f in facts
-    ]
+    names = ("kind", "source", "target", "how", "path", "lines", "evidence")
+    found = [tuple(fact.values[name] for name in names) for fact in facts]
     wanted = [
         (
             *(statement.kind, statement.source or document.name, statement.target, statement.how),
@@ -415,36 +392,19 @@ def test_a_text_that_is_no_derived_document_says_so_and_states_nothing() -> None
     assert reading.notes == ("it has no heading",)
 
 
-def test_a_table_is_called_by_its_name_alone() -> None:
-    [table] = [
-        document for document in derived(LARAVEL).documents if document.source_type == "table"
-    ]
-    assert read_document(render_document(table)).facts[0].values["called"] == list(
-        list_table_keys("invoices")
-    )
-
-
 COMPUTED = {
     **LARAVEL,
     "routes/web.php": LARAVEL["routes/web.php"]
     + """Route::get(config('shop.path'), fn () => 'computed');
 Route::get('/guarded', fn () => 'guarded')->middleware(config('shop.guard'));
 """,
-    "database/migrations/2024_01_02_000000_alter_computed.php": """<?php
-use Illuminate\\Database\\Migrations\\Migration;
-use Illuminate\\Support\\Facades\\Schema;
-return new class extends Migration {
-    public function up(): void {
-        Schema::table(some_name(), function ($table) {
-            $table->string('note');
-        });
-    }
-};
-""",
+    "database/migrations/2024_01_02_000000_alter_computed.php": migration(
+        "Schema::table(some_name(), function ($table) { $table->string('note'); });"
+    ),
 }
 
 
-def test_what_is_computed_is_told_with_its_line_and_what_it_may_be_about() -> None:
+def test_a_computed_statement_is_reported_with_its_line_and_what_it_may_concern() -> None:
     found = [(one.path, one.line, one.about) for one in derived(COMPUTED).unresolved]
     assert found == [
         ("routes/web.php", 8, "routes"),
@@ -452,12 +412,9 @@ def test_what_is_computed_is_told_with_its_line_and_what_it_may_be_about() -> No
         ("database/migrations/2024_01_02_000000_alter_computed.php", 6, "tables"),
     ]
     assert not derived(LARAVEL).unresolved
-
-
-def test_a_computed_registration_of_django_is_about_routes() -> None:
     urls = DJANGO["billing/urls.py"].replace("'bills/<int:pk>/'", "computed()")
-    found = derived({**DJANGO, "billing/urls.py": urls}).unresolved
-    assert {(one.path, one.about) for one in found} == {("billing/urls.py", "routes")}
+    found_in_django = derived({**DJANGO, "billing/urls.py": urls}).unresolved
+    assert {(one.path, one.about) for one in found_in_django} == {("billing/urls.py", "routes")}
 
 
 @given(
@@ -466,25 +423,21 @@ def test_a_computed_registration_of_django_is_about_routes() -> None:
     st.text(),
     st.sampled_from(["routes", "tables", "route:GET /a", ""]),
 )
-def test_what_is_unresolved_is_read_as_it_was_stored(
+def test_an_unresolved_statement_is_read_as_it_was_stored(
     path: str, line: int, reason: str, about: str
 ) -> None:
     one = UnresolvedStatement(path, line, reason, about)
     assert UnresolvedStatement.from_json(json.loads(json.dumps(one.as_json))) == one
 
 
-def test_a_reason_that_looks_like_a_place_is_none() -> None:
+def test_a_stored_reason_that_looks_like_a_place_is_none() -> None:
     one = UnresolvedStatement("routes/web.php", 4, "the URI is computed: $x['a:3 b']", "routes")
     assert UnresolvedStatement.from_json(one.as_json).path == "routes/web.php"
+    former = "routes/a.php:12 the URI is computed"
+    assert UnresolvedStatement.from_json(former).description == former
 
 
-def test_what_was_stored_before_is_read_without_its_place() -> None:
-    assert UnresolvedStatement.from_json("routes/a.php:12 the URI is computed").description == (
-        "routes/a.php:12 the URI is computed"
-    )
-
-
-def test_of_many_routes_that_are_computed_tables_and_what_is_general_are_kept() -> None:
+def test_of_many_unresolved_statements_tables_and_general_ones_are_kept() -> None:
     routes = [
         UnresolvedStatement("web.php", n, "the name is computed", f"route:GET /{n}")
         for n in range(9)
@@ -494,11 +447,8 @@ def test_of_many_routes_that_are_computed_tables_and_what_is_general_are_kept() 
     kept = limit_unresolved([*routes, any_route, *tables], 3)
     assert kept[:3] == [*tables, any_route, routes[0]]
     # It is about any route from now on: which ones are left out is not told.
-    assert kept[3:] == [
-        UnresolvedStatement(
-            "web.php", 1, "the name is computed, and 7 statements after it", "routes"
-        )
-    ]
+    reason = "the name is computed, and 7 statements after it"
+    assert kept[3:] == [UnresolvedStatement("web.php", 1, reason, "routes")]
     assert limit_unresolved([*routes, *tables], 9) == [*tables, *routes]
 
 
@@ -513,17 +463,11 @@ class Tag extends Model {
     public function missing() { return $this->belongsToMany(Video::class); }
 }
 """
-    migration = """<?php
-use Illuminate\\Database\\Migrations\\Migration;
-use Illuminate\\Support\\Facades\\Schema;
-return new class extends Migration {
-    public function up(): void {
-        Schema::create('post_tag', function ($table) { $table->id(); });
-        Schema::create('taggables', function ($table) { $table->id(); });
-    }
-};
-"""
-    files = LARAVEL | {"app/Models/Tag.php": models, "database/migrations/2024_b.php": migration}
+    created = migration(
+        "Schema::create('post_tag', function ($table) { $table->id(); });\n"
+        "Schema::create('taggables', function ($table) { $table->id(); });"
+    )
+    files = LARAVEL | {"app/Models/Tag.php": models, "database/migrations/2024_b.php": created}
     found = {
         (edge.source, edge.target, edge.how, edge.path)
         for document in derived(files).documents

@@ -26,7 +26,7 @@ def file(path: str, text: str) -> FileFacts:
     return FileFacts(path, language, read_code(text, f"text/x-{language}").facts)
 
 
-def test_each_framework_tells_of_its_own_files() -> None:
+def test_each_framework_labels_its_own_files() -> None:
     job = "<?php class Ship implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}"
     files = [file("shop/models.py", MODELS), file("shop/views.py", VIEWS), file("a.php", job)]
     assert find_source_types(files) == {
@@ -37,11 +37,8 @@ def test_each_framework_tells_of_its_own_files() -> None:
 
 
 def test_python_without_django_has_no_kinds() -> None:
-    assert (
-        find_source_types([file("models.py", "class Model: ...\n\nclass Invoice(Model): ...\n")])
-        == {}
-    )
-    assert find_source_types([]) == {}
+    text = "class Model: ...\n\nclass Invoice(Model): ...\n"
+    assert find_source_types([file("models.py", text)]) == find_source_types([]) == {}
 
 
 def test_a_repository_that_speaks_of_rest_framework_alone_is_djangos() -> None:
@@ -64,14 +61,13 @@ def test_a_repository_that_speaks_of_rest_framework_alone_is_djangos() -> None:
         ("f();", "\\Illuminate\\Support\\Facades\\Gate::policy(A::class, B::class);", False),
     ],
 )
-def test_only_what_decides_kinds_is_compared(before: str, after: str, *, same: bool) -> None:
-    former, newer = (
-        list_deciding_facts(file("a.php", f"<?php {text}").facts, "php") for text in (before, after)
-    )
+def test_only_facts_that_decide_kinds_are_compared(before: str, after: str, *, same: bool) -> None:
+    files = (file("a.php", f"<?php {text}") for text in (before, after))
+    former, newer = (list_deciding_facts(one.facts, "php") for one in files)
     assert (former == newer) is same
 
 
-def test_of_python_all_but_calls_decides() -> None:
+def test_all_facts_of_python_but_calls_decide() -> None:
     former, newer, other = (
         list_deciding_facts(file("a.py", text).facts, "python")
         for text in (VIEWS, VIEWS.replace("...", "print(1)"), VIEWS.replace("(View)", ""))
@@ -80,7 +76,7 @@ def test_of_python_all_but_calls_decides() -> None:
     assert list_deciding_facts(file("a.py", VIEWS).facts, "markdown") == []
 
 
-def test_kinds_follow_from_what_decides_them_alone() -> None:
+def test_deciding_facts_alone_give_the_same_kinds() -> None:
     root = Path(__file__).parents[5] / "examples" / "laravel"
     paths = [path for path in sorted(root.rglob("*.php")) if "vendor" not in path.parts]
     files = [file(str(one.relative_to(root)), one.read_text()) for one in paths]
@@ -92,6 +88,5 @@ def test_kinds_follow_from_what_decides_them_alone() -> None:
     found = find_source_types(files)
     assert len(found) > 100
     assert find_source_types(read) == found
-    assert sum(len(file_facts.facts) for file_facts in read) < 0.5 * sum(
-        len(one.facts) for one in files
-    )
+    kept, all_facts = (sum(len(one.facts) for one in side) for side in (read, files))
+    assert kept < 0.5 * all_facts

@@ -36,14 +36,12 @@ paths:
 """
 CONTROLLER = """
 package clinic;
-
 public class OwnerController implements OwnersApi {
     public Owner getOwner(Integer ownerId) { return service.find(ownerId); }
 }
 """
 MODEL = """
 package clinic;
-
 public class Pet {
     public Owner getOwner() { return owner; }
 }
@@ -52,7 +50,6 @@ HANDLERS = "package pets\n\nfunc (s *PetServer) AddPet(w http.ResponseWriter, r 
 HOW = "convention"
 TEST = """
 package clinic;
-
 class OwnerControllerTests {
     @Test
     void testGetOwner() throws Exception {
@@ -60,6 +57,16 @@ class OwnerControllerTests {
     }
 }
 """
+
+
+def requested(files: Mapping[str, str]) -> set[tuple[str, int]]:
+    """Return the routes that tests request, each with the line of a request."""
+    return {
+        (document.name.removeprefix("route:"), statement.line_start)
+        for document in derive(files).documents
+        for statement in document.statements
+        if statement.kind == "requests"
+    }
 
 
 def test_an_operation_leads_to_the_definition_of_its_id_in_any_language() -> None:
@@ -94,11 +101,7 @@ def test_a_test_may_leave_out_the_prefix_of_the_server() -> None:
         "src/main/java/clinic/OwnerController.java": CONTROLLER,
         "src/test/java/clinic/OwnerControllerTests.java": TEST,
     }
-    (route,) = derive(files).documents
-    requests = [statement for statement in route.statements if statement.kind == "requests"]
-    assert [(request.path, request.line_start) for request in requests] == [
-        ("src/test/java/clinic/OwnerControllerTests.java", 7)
-    ]
+    assert requested(files) == {("GET /clinic/api/owners/{ownerId}", 6)}
 
 
 def test_an_optional_format_belongs_to_no_other_route() -> None:
@@ -115,24 +118,15 @@ class RestTest extends TestCase
     public function testAny($method) { $this->get('/rest/' . $method); }
 }
 """
-    app = (
-        "<?php\nreturn Application::configure()->withRouting(web: __DIR__.'/../routes/web.php');\n"
-    )
+    app = "<?php return Application::configure()->withRouting(web: __DIR__.'/../routes/web.php');"
     files = {"bootstrap/app.php": app, "routes/web.php": routes, "tests/RestTest.php": test}
-    found = derive(files).documents
-    assert {
-        (document.name.partition("/rest/")[2], statement.source)
-        for document in found
-        for statement in document.statements
-        if statement.kind == "requests"
-    } == {("ping{format?}", "RestTest::testPing"), ("stream{format?}", "RestTest::testStream")}
+    assert requested(files) == {("GET /rest/ping{format?}", 4), ("GET /rest/stream{format?}", 5)}
 
 
 def test_a_route_in_the_code_replaces_its_description() -> None:
     app = """
 from fastapi import FastAPI
 app = FastAPI()
-
 @app.get("/owners/{owner_id}")
 def getOwner(owner_id: int): ...
 """
@@ -144,15 +138,12 @@ def test_routes_with_only_their_last_part_in_common_are_not_the_same() -> None:
     app = """
 from fastapi import FastAPI
 app = FastAPI()
-
 @app.post("/stables/pets")
 def add_stabled(): ...
 """
     found = derive({"openapi.yml": DESCRIPTION, "app/main.py": app, "pets/server.go": HANDLERS})
-    assert {document.name for document in found.documents} == {
-        "route:POST /stables/pets",
-        "route:POST /clinic/api/pets",
-    }
+    names = {document.name for document in found.documents}
+    assert names == {"route:POST /stables/pets", "route:POST /clinic/api/pets"}
 
 
 def test_names_that_many_definitions_have_lead_nowhere() -> None:
@@ -192,38 +183,22 @@ def test_ends_of_a_path_start_with_a_literal_part(path: str, ends: list[str]) ->
 
 def test_a_requested_path_may_have_the_prefix_of_a_server() -> None:
     assert [*iter_route_endings("GET /api/v2/owners/5")] == ["get /v2/owners/{}", "get /owners/{}"]
-    assert [*iter_route_endings("/api/articles/my-first")] == [
-        "/articles/my-first",
-        "/articles/{}",
-        "/my-first",
-    ]
+    endings = ["/articles/my-first", "/articles/{}", "/my-first"]
+    assert [*iter_route_endings("/api/articles/my-first")] == endings
     assert [*iter_route_endings("owners.show")] == []
-
-
-def requested(files: Mapping[str, str]) -> set[tuple[str, int]]:
-    """Return the routes that tests request, each with the line of a request."""
-    return {
-        (document.name.removeprefix("route:"), statement.line_start)
-        for document in derive(files).documents
-        for statement in document.statements
-        if statement.kind == "requests"
-    }
 
 
 def test_name_of_a_flask_route_is_its_endpoint_or_its_function() -> None:
     app = """
 from flask import Flask
 app = Flask(__name__)
-
 @app.route("/orders", methods=["POST"])
 def make_order(): ...
-
 @app.route("/orders/<int:key>", endpoint="order")
 def show(key): ...
 """
     test = """
 from flask import url_for
-
 def test_orders(client):
     client.post(url_for("shop.make_order"))
     url = url_for("order", key=1)
@@ -231,7 +206,7 @@ def test_orders(client):
     client.get(url_for("missing"))
 """
     found = requested({"shop/app.py": app, "tests/test_app.py": test})
-    assert found == {("POST /orders", 5), ("GET /orders/{key}", 7)}
+    assert found == {("POST /orders", 4), ("GET /orders/{key}", 6)}
 
 
 def test_name_of_a_django_route_is_reversed_with_its_namespace() -> None:
@@ -240,7 +215,6 @@ def test_name_of_a_django_route_is_reversed_with_its_namespace() -> None:
         "shop/urls.py": """
 from django.urls import path
 from shop import views
-
 app_name = "shop"
 urlpatterns = [path("orders/<int:pk>/", views.show, name="order")]
 """,
@@ -251,12 +225,11 @@ urlpatterns = [path("orders/<int:pk>/", views.show, name="order")]
         ),
         "tests/test_shop.py": """
 from django.urls import reverse
-
 def test_show(client):
     client.get(reverse("shop:order", args=[1]))
 """,
     }
-    assert requested(files) == {("ANY /api/orders/{pk}/", 5)}
+    assert requested(files) == {("ANY /api/orders/{pk}/", 4)}
 
 
 def test_helpers_and_actions_of_rails_lead_to_their_routes() -> None:
@@ -287,10 +260,8 @@ def test_request_under_a_prefix_of_the_server_reaches_the_route_without_it() -> 
     app = """
 from flask import Flask
 app = Flask(__name__)
-
 @app.route("/orders/<int:key>")
 def show(key): ...
-
 @app.route("/api/<name>")
 def named(name): ...
 """

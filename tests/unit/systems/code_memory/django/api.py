@@ -17,10 +17,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
     "site_api/urls.py": """
 from django.urls import include, path
 from rest_framework.urlpatterns import format_suffix_patterns
-
 from books import views
 from books.routers import bare, nested, plain, rootless
-
 urlpatterns = [
     path("nested/", include((nested.urls, "nested"))),
     path("rootless/", include(rootless.urls)),
@@ -36,31 +34,20 @@ from rest_framework.decorators import action, api_view
 from rest_framework.response import Response
 from rest_framework.viewsets import ModelViewSet, ReadOnlyModelViewSet
 from rest_framework_extensions.mixins import NestedViewSetMixin
-
 from books.models import Book
-
-
 class Books(ModelViewSet):
     queryset = Book.objects.all()
     lookup_value_regex = "[0-9]+"
-
     @action(detail=True, methods=["post"], url_path="lend-out")
     def lend(self, request, pk):
         return Response()
-
     @action(detail=False)
     def newest(self, request):
         return Response()
-
-
 class Pages(NestedViewSetMixin, ReadOnlyModelViewSet):
     queryset = Book.objects.all()
-
-
 class Notes(Pages):
     lookup_field = "key"
-
-
 @api_view(["GET", "PUT"])
 def status(request):
     return Response()
@@ -68,14 +55,9 @@ def status(request):
     "books/routers.py": """
 from rest_framework.routers import DefaultRouter, SimpleRouter
 from rest_framework_extensions.routers import ExtendedDefaultRouter, ExtendedSimpleRouter
-
 from books.views import Books, Notes, Pages
-
-
 class Bare(ExtendedSimpleRouter):
     pass
-
-
 nested = ExtendedDefaultRouter()
 books = nested.register("books", Books)
 pages = books.register("pages", Pages, "book-page", ["book"])

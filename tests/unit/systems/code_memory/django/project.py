@@ -43,15 +43,12 @@ from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView, TemplateView
-
 from billing import urls as billing_urls
 from billing.views import InvoiceList, ping
 from core import views
-
 more = [path("more/<uuid:key>/", views.echo, name="more")]
 more.append(path("appended/", views.echo, name="appended"))
 about = path("about/", TemplateView.as_view(template_name="about.html"), name="about")
-
 urlpatterns = [
     path("", views.home, name="home"),
     path("admin/", admin.site.urls),
@@ -66,7 +63,6 @@ urlpatterns = [
     path("go/", RedirectView.as_view(url="/")),
     path("named/", view=views.echo, name="named"),
 ] + more
-
 urlpatterns += i18n_patterns(path("local/", views.home, name="local"))
 urlpatterns.extend([path("late/", views.echo, name="late")])
 for word in ("x", "y"):
@@ -80,17 +76,13 @@ if settings.DEBUG:
     "core/models.py": """
 from django.contrib.auth.models import AbstractUser
 from django.db import models
-
 class Stamped(models.Model):
     created = models.DateTimeField(auto_now_add=True)
-
     class Meta:
         abstract = True
         app_label = "core"
-
 class Upper(models.CharField):
     pass
-
 class Person(AbstractUser):
     nick = Upper(max_length=9, db_column="nickname")
 """,
@@ -98,17 +90,13 @@ class Person(AbstractUser):
 from django.http import HttpResponse
 from django.views.decorators.http import require_http_methods
 from django.views.generic import View
-
 from core.tasks import work
-
 @require_http_methods(["GET", "POST"])
 def home(request):
     work.delay(1)
     return HttpResponse()
-
 def echo(request, **more):
     return HttpResponse()
-
 class Base(View):
     def get(self, request):
         return HttpResponse()
@@ -122,16 +110,12 @@ class Base(View):
     "billing/signals.py": """
 from django.db.models.signals import post_save
 from django.dispatch import Signal, receiver
-
 paid = Signal()
-
 @receiver(post_save)
 def saved(sender, **more):
     pass
-
 def other(sender, **more):
     pass
-
 paid.connect(other)
 """,
     "billing/forms.py": "from django import forms\n\nfrom billing.models import Invoice\n\n\n"
@@ -144,26 +128,20 @@ paid.connect(other)
 from django.http import HttpResponse
 from django.views.generic import DetailView
 from core.views import Base
-
 from ..models import Invoice
-
 class InvoiceList(Base):
     def post(self, request):
         return HttpResponse()
-
 class InvoiceDetail(DetailView):
     model = Invoice
     http_method_names = ["get", "head"]
-
 def _ping(request):
     return HttpResponse()
-
 ping = _ping
 """,
     "billing/urls.py": """
 from django.urls import path
 from . import views
-
 app_name = "billing"
 urlpatterns = [
     path("", views.InvoiceList.as_view(), name="list"),
@@ -176,16 +154,13 @@ from django.conf import settings
 from django.contrib.contenttypes.fields import GenericForeignKey
 from django.contrib.contenttypes.models import ContentType
 from django.db import models
-
 from core.models import Stamped
-
 class Customer(Stamped):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE)
     friends = models.ManyToManyField("self")
     kind = models.ForeignKey(ContentType, on_delete=models.CASCADE)
     thing = GenericForeignKey("kind", "key")
     key = models.PositiveIntegerField()
-
 class Proxy(Customer):
     class Meta:
         proxy = True
@@ -194,25 +169,19 @@ class Proxy(Customer):
 from django.db import models
 from core.models import Stamped
 from .customer import Customer
-
 __all__ = ["Invoice", "Line", "Credit", "Product"]
-
 class Product(models.Model):
     sku = models.CharField(max_length=9, primary_key=True)
-
 class Invoice(Stamped):
     number = models.CharField(max_length=20, unique=True)
     customer = models.ForeignKey(Customer, models.PROTECT, null=True)
     products = models.ManyToManyField(Product, through="Line", related_name="+")
     created = None
-
     class Meta:
         db_table = "invoices"
-
 class Line(models.Model):
     invoice = models.ForeignKey("money.Invoice", on_delete=models.CASCADE)
     product = models.ForeignKey("Product", on_delete=models.CASCADE)
-
 class Credit(Invoice):
     reason = models.TextField()
     tags = models.ManyToManyField("core.Person")
@@ -220,7 +189,6 @@ class Credit(Invoice):
     "billing/migrations/__init__.py": "",
     "billing/migrations/0001_initial.py": """
 from django.db import migrations, models
-
 class Migration(migrations.Migration):
     initial = True
     dependencies = []
@@ -244,7 +212,6 @@ class Migration(migrations.Migration):
     "billing/migrations/0002_more.py": """
 import django.db.models.deletion
 from django.db import migrations, models
-
 class Migration(migrations.Migration):
     dependencies = [("money", "0003_between")]
     operations = [
@@ -271,7 +238,6 @@ class Migration(migrations.Migration):
 """,
     "billing/migrations/0003_between.py": """
 from django.db import migrations, models
-
 class Migration(migrations.Migration):
     dependencies = [("money", "0001_initial")]
     operations = [
@@ -283,7 +249,6 @@ class Migration(migrations.Migration):
 
 
 def facts(files: Mapping[str, str]) -> list[FileFacts]:
-    """Return the facts of files by path."""
     return [
         FileFacts(path, "python", tuple(locate_facts(read_code(text, "text/x-python").facts, text)))
         for path, text in files.items()
@@ -297,7 +262,6 @@ def is_suffixed(pattern: str) -> bool:
 
 
 def written(root: Path, files: Mapping[str, str]) -> None:
-    """Write files to disk."""
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

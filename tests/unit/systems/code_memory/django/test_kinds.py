@@ -6,31 +6,29 @@ from tests.unit.systems.code_memory.django.test_routes import API
 
 
 def test_definitions_have_the_source_types_of_their_counterparts() -> None:
-    assert find_source_types(facts(PROJECT)) == {
-        ("billing/forms.py", "InvoiceForm"): "request",
-        ("billing/migrations/0001_initial.py", "Migration"): "migration",
-        ("billing/migrations/0002_more.py", "Migration"): "migration",
-        ("billing/migrations/0003_between.py", "Migration"): "migration",
-        ("billing/models/customer.py", "Customer"): "model",
-        ("billing/models/customer.py", "Proxy"): "model",
-        ("billing/models/invoice.py", "Credit"): "model",
-        ("billing/models/invoice.py", "Invoice"): "model",
-        ("billing/models/invoice.py", "Line"): "model",
-        ("billing/models/invoice.py", "Product"): "model",
-        ("billing/services.py", "pay"): "service",
-        ("billing/signals.py", "other"): "listener",
-        ("billing/signals.py", "paid"): "event",
-        ("billing/signals.py", "saved"): "listener",
-        ("billing/views/invoices.py", "InvoiceDetail"): "controller",
-        ("billing/views/invoices.py", "InvoiceList"): "controller",
-        ("billing/views/invoices.py", "_ping"): "controller",
-        ("core/clock.py", "Clock"): "middleware",
-        ("core/models.py", "Person"): "model",
-        ("core/models.py", "Stamped"): "model",
-        ("core/tasks.py", "work"): "job",
-        ("core/views.py", "Base"): "controller",
-        ("core/views.py", "echo"): "controller",
-        ("core/views.py", "home"): "controller",
+    found: dict[str, list[str]] = {}
+    for (path, symbol), kind in sorted(find_source_types(facts(PROJECT)).items()):
+        found.setdefault(kind, []).append(f"{path} {symbol}")
+    migrations = ("0001_initial", "0002_more", "0003_between")
+    assert found == {
+        "request": ["billing/forms.py InvoiceForm"],
+        "migration": [f"billing/migrations/{name}.py Migration" for name in migrations],
+        "model": [
+            *("billing/models/customer.py Customer", "billing/models/customer.py Proxy"),
+            *("billing/models/invoice.py Credit", "billing/models/invoice.py Invoice"),
+            *("billing/models/invoice.py Line", "billing/models/invoice.py Product"),
+            *("core/models.py Person", "core/models.py Stamped"),
+        ],
+        "service": ["billing/services.py pay"],
+        "listener": ["billing/signals.py other", "billing/signals.py saved"],
+        "event": ["billing/signals.py paid"],
+        "controller": [
+            *("billing/views/invoices.py InvoiceDetail", "billing/views/invoices.py InvoiceList"),
+            *("billing/views/invoices.py _ping", "core/views.py Base", "core/views.py echo"),
+            "core/views.py home",
+        ],
+        "middleware": ["core/clock.py Clock"],
+        "job": ["core/tasks.py work"],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 from rag_assets.systems.code_memory.languages.components import read_svelte, read_vue
 from rag_assets.systems.code_memory.languages.go import read_go
@@ -46,6 +47,12 @@ def assert_covers(text: str, code: CodeText) -> None:
     assert all(fact.end - fact.start <= 4_000 for fact in short)
 
 
+def assert_units_cover(text: str, code: CodeText) -> None:
+    """Fail unless each visible character is in exactly one unit."""
+    covered = "".join(text[unit.start : unit.end] for unit in code.units)
+    assert "".join(covered.split()) == "".join(text.split())
+    assert all(before.end <= after.start for before, after in pairwise(code.units))
+
+
 def named(code: CodeText, kind: str) -> set[tuple[str, str]]:
-    """Return symbol and name of the facts of a kind."""
     return {(fact.symbol, fact.values["name"]) for fact in code.facts if fact.kind == kind}

@@ -77,54 +77,38 @@ class Store {
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "language", "names", "expected"),
-    [
-        (
-            TYPESCRIPT,
-            "typescript",
-            "javascript",
-            {(":views", name) for name in ("session", "website_event", "event_data")}
-            | {(":joined", "revenue")},
-        ),
-        (
-            PYTHON,
-            "python",
-            "python",
-            {(":Bills.due", "bills"), (":Bills.pay", "bills"), (":Bills.pay", "payments")},
-        ),
-        (GO, "go", "go", {(":store.Store.Owners", "owners")}),
-        (RUBY, "ruby", "none", {("", "reports")}),
-        (RUBY_HERE, "ruby", "none", {("", "reports"), ("", "drafts")}),
-        (
-            RUST,
-            "rust",
-            "rust",
-            {(":follow", name) for name in ("follow", "user", "article", "author", "seats")},
-        ),
-        (
-            CSHARP,
-            "csharp",
-            "none",
-            {("", name) for name in ("Users", "Orders", "Lines", "Parts")},
-        ),
-    ],
-    ids=["typescript", "python", "go", "ruby", "ruby-here", "rust", "csharp"],
-)
-def test_queries_name_their_tables(
-    text: str, language: str, names: str, expected: set[tuple[str, str]]
-) -> None:
+ASKED = {
+    "typescript": (
+        (TYPESCRIPT, "javascript"),
+        {":views": {"session", "website_event", "event_data"}, ":joined": {"revenue"}},
+    ),
+    "python": (
+        (PYTHON, "python"),
+        {":Bills.due": {"bills"}, ":Bills.pay": {"bills", "payments"}},
+    ),
+    "go": ((GO, "go"), {":store.Store.Owners": {"owners"}}),
+    "ruby": ((RUBY + RUBY_HERE, "none"), {"": {"reports", "drafts"}}),
+    "rust": ((RUST, "rust"), {":follow": {"follow", "user", "article", "author", "seats"}}),
+    "csharp": ((CSHARP, "none"), {"": {"Users", "Orders", "Lines", "Parts"}}),
+}
+
+
+@pytest.mark.parametrize("language", ASKED)
+def test_queries_name_their_tables(language: str) -> None:
+    (text, names), expected = ASKED[language]
     facts = read_code(text, f"text/x-{language}").facts
-    found = build_relations(facts, names=names).edges  # type: ignore[arg-type]
-    asked = {(one.source, one.target) for one in found if one.kind == "queries_table"}
-    assert {(source, target.removeprefix("table:")) for source, target in asked} == expected
+    edges = build_relations(facts, names=names).edges  # type: ignore[arg-type]
+    found: dict[str, set[str]] = {}
+    for edge in edges:
+        if edge.kind == "queries_table":
+            found.setdefault(edge.source, set()).add(edge.target.removeprefix("table:"))
+    assert found == expected
 
 
 @pytest.mark.parametrize("text", ["'select " * 20_000, "`" + "${{" * 40_000, '"select(' * 20_000])
 def test_strings_of_any_form_cost_little(text: str) -> None:
-    assert [
-        fact for fact in read_code(text, "text/x-ruby").facts if fact.kind == "queries_table"
-    ] == []
+    kinds = {fact.kind for fact in read_code(text, "text/x-ruby").facts}
+    assert "queries_table" not in kinds
 
 
 @pytest.mark.parametrize(

@@ -53,15 +53,13 @@ def test_sections_are_named_by_the_headings_above_them() -> None:
     assert names == ["1. Money", "1. Money > Why", "1. Money > Under"]
 
 
-def test_facts_of_documents() -> None:
+def test_globs_and_mentions_of_a_document_are_facts() -> None:
     facts = read_markdown(TEXT).facts
     told = {fact.kind: dict(fact.values) for fact in facts}
     assert told["applies_to"]["globs"] == ["app/**/*.php", "tests/**"]
     assert told["applies_to"]["always"] is True
-    mentions = [
-        (fact.values["name"], fact.values["what"]) for fact in facts if fact.kind == "mentions"
-    ]
-    assert mentions == [
+    mentions = [fact.values for fact in facts if fact.kind == "mentions"]
+    assert [(values["name"], values["what"]) for values in mentions] == [
         ("App\\Models\\Invoice", "symbol"),
         ("InvoiceController@store", "symbol"),
         ("app/Models/Invoice.php", "path"),
@@ -107,9 +105,8 @@ def test_hostile_texts_are_read_in_time(piece: str) -> None:
 
 def test_a_change_states_that_a_run_changed_a_file() -> None:
     path = "app/Http/Controllers/Invoice Controller.php"
-    text = render_run_event(
-        "file_updated", "run-7", path, "refactor", "Totals are rounded.\n\nTwice."
-    )
+    summary = "Totals are rounded.\n\nTwice."
+    text = render_run_event("file_updated", "run-7", path, "refactor", summary)
     read = read_code(text, RUN_EVENT)
     [unit] = read.units
     assert (unit.start, unit.end, unit.symbol) == (0, len(text.rstrip()), "run:run-7")
@@ -133,7 +130,7 @@ def test_a_summary_defines_its_run_and_states_no_change() -> None:
     assert all(text[cut - 1] == "\n" for cut in unit.cuts)
 
 
-def test_what_a_summary_says_is_no_statement() -> None:
+def test_words_of_a_summary_state_nothing() -> None:
     words = "run: other\nfile_deleted app/Secret.php"
     text = render_run_event("file_created", "r", "a.php", "", words)
     found = build_relations(read_code(text, RUN_EVENT).facts, names="none")

@@ -23,35 +23,17 @@ class RouteServiceProvider extends ServiceProvider
 """
 
 
-def routes_by_laravel(
-    entries: Sequence[Path],
-    root: Path,
-    config: Mapping[str, Any] | None = None,
-    constants: Mapping[str, Mapping[str, Any]] | None = None,
-) -> list[list[dict[str, Any]]]:
-    """Return the router's routes after each of the entry files ran."""
-    plan = {
-        "entries": list(map(str, entries)),
-        "root": str(root),
-        "config": config or {},
-        "constants": constants or {},
-    }
+def routes_by_laravel(entries: Sequence[Path], root: Path) -> list[list[dict[str, Any]]]:
+    plan = {"entries": list(map(str, entries)), "root": str(root), "config": {}, "constants": {}}
     found: list[list[dict[str, Any]]] = _php("routes.php", plan)
-    failed = [one for one in found if isinstance(one, str)]
-    assert failed == []
+    assert not [one for one in found if isinstance(one, str)]
     return found
 
 
 def application_by_laravel(root: Path, prefixes: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the routes of an application after its providers have booted.
-
-    Args:
-        root: of the application, whose providers are executed.
-        prefixes: folders by namespace.
-    """
-    found: list[dict[str, Any]] = _php(
-        "application.php", {"root": str(root), "prefixes": dict(prefixes)}
-    )
+    """Return an application's routes after its providers ran; `prefixes`: folders by namespace."""
+    plan = {"root": str(root), "prefixes": dict(prefixes)}
+    found: list[dict[str, Any]] = _php("application.php", plan)
     return found
 
 
@@ -61,13 +43,11 @@ def repository(version: str = "^8.83", **texts: str) -> LaravelRoutes:
     given |= {path.replace("__", "/") + ".php": text for path, text in texts.items()}
     files = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
     manifest = read_json(f'{{"require": {{"laravel/framework": "{version}"}}}}')
-    return collect_routes(
-        run_providers([*files, FileFacts("composer.json", "json", manifest.facts)])
-    )
+    files.append(FileFacts("composer.json", "json", manifest.facts))
+    return collect_routes(run_providers(files))
 
 
 def ours(route: LaravelRoute) -> dict[str, Any]:
-    """Return a route in the form of the router's output."""
     return {
         "methods": list(route.methods),
         "uri": route.uri,
@@ -79,8 +59,6 @@ def ours(route: LaravelRoute) -> dict[str, Any]:
         "domain": route.domain,
         "parameters": [parameter.name for parameter in route.parameters],
         "wheres": dict(route.wheres),
-        "fields": {
-            parameter.name: parameter.field for parameter in route.parameters if parameter.field
-        },
+        "fields": {one.name: one.field for one in route.parameters if one.field},
         "fallback": route.fallback,
     }

@@ -22,12 +22,10 @@ def words_by_laravel(words: Sequence[str]) -> list[list[str]]:
     return _php("words.php", list(words))
 
 
-def schema_by_laravel(
-    migrations: Sequence[Path], dumps: Sequence[Path] = (), connections: Sequence[str] = ()
-) -> dict[str, Any]:
+def schema_by_laravel(migrations: Sequence[Path], dumps: Sequence[Path] = ()) -> dict[str, Any]:
     """Return the tables that migrations create on SQLite, and Laravel's statements."""
     plan = {"dumps": list(map(str, dumps)), "migrations": list(map(str, migrations))}
-    return _php("schema.php", plan, ",".join(connections))
+    return _php("schema.php", plan)
 
 
 def models_by_laravel(
@@ -37,16 +35,14 @@ def models_by_laravel(
     return _php("models.php", {"root": str(root), "prefixes": prefixes, "models": models})
 
 
-def _php(script: str, given: object, *arguments: str) -> Any:
-    named = os.environ.get("RAG_ASSETS_TEST_PHP")
-    php = named or shutil.which("php")
+def _php(script: str, given: object) -> Any:
+    php = os.environ.get("RAG_ASSETS_TEST_PHP") or shutil.which("php")
     if php is None:
         pytest.skip("no PHP is installed: `make php`, or name one in RAG_ASSETS_TEST_PHP")
     with TemporaryDirectory() as directory:
         path = Path(directory) / "given.json"
         path.write_text(json.dumps(given), encoding="utf-8")
-        done = subprocess.run(
-            [php, HERE / script, path, *arguments], capture_output=True, text=True, check=False
-        )
+        command = [php, str(HERE / script), str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)

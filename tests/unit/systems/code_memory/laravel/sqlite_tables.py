@@ -12,25 +12,19 @@ SQLITE_TYPES = {
     **dict.fromkeys(
         ["integer", "tinyInteger", "smallInteger", "mediumInteger", "bigInteger", "year"], "integer"
     ),
-    **dict.fromkeys(
-        ["char", "string", "enum", "set", "uuid", "ipAddress", "macAddress"], "varchar"
-    ),
+    **dict.fromkeys(["char", "string", "enum", "set", "uuid", "ipAddress"], "varchar"),
     **dict.fromkeys(["text", "tinyText", "mediumText", "longText", "json", "jsonb"], "text"),
     **dict.fromkeys(["dateTime", "dateTimeTz", "timestamp", "timestampTz"], "datetime"),
     **dict.fromkeys(["time", "timeTz"], "time"),
-    "float": "float",
-    "double": "float",
+    **dict.fromkeys(["float", "double"], "float"),
+    "macAddress": "varchar",
     "decimal": "numeric",
     "boolean": "tinyint(1)",
-    "date": "date",
     "binary": "blob",
-    "geometry": "geometry",
-    "point": "point",
 }
 
 
 def ours(table: MigratedTable) -> dict[str, Any]:
-    """Return columns, indexes and foreign keys of a resulting table."""
     primary = next((columns for kind, columns in table.indexes.values() if kind == "primary"), ())
     return {
         "columns": {name: _column(attributes) for name, attributes in table.columns.items()},

@@ -10,6 +10,7 @@ from rag_assets.systems.code_memory.derived.documents import derive_documents
 from rag_assets.systems.code_memory.derived.model import DerivedDocument
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER
 
 MODELS = {
     "app/Models/User.php": """<?php
@@ -61,16 +62,7 @@ function currentTeam() { return auth()->user()?->currentTeam() ?? null; }
 function idleServers() { return currentTeam()->servers()->idle(); }
 function endless() { return endless(); }
 """,
-    "app/Providers/RouteServiceProvider.php": """<?php
-namespace App\\Providers;
-use Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider as Base;
-use Illuminate\\Support\\Facades\\Route;
-class RouteServiceProvider extends Base {
-    public function boot() {
-        $this->routes(fn () => Route::middleware('web')->group(base_path('routes/web.php')));
-    }
-}
-""",
+    "app/Providers/RouteServiceProvider.php": PROVIDER,
     "app/Finder.php": """<?php
 namespace App;
 use App\\Models\\Server;
@@ -104,11 +96,7 @@ def route_document(body: str, more: str = "", seed: int = 0) -> DerivedDocument:
 def derived(body: str, more: str = "", seed: int = 0) -> list[tuple[str, str, str]]:
     """Return the inferred relations of an action and of methods next to it."""
     statements = route_document(body, more, seed).statements
-    told = [
-        statement
-        for statement in statements
-        if statement.how == "inferred" and statement.kind != "guarded_by"
-    ]
+    told = [one for one in statements if one.how == "inferred" and one.kind != "guarded_by"]
     assert all(one.source.startswith("App\\Http\\Controllers\\PanelController::") for one in told)
     return [(one.kind, one.source.partition("::")[2], one.target) for one in told]
 
@@ -142,15 +130,13 @@ def test_calls_lead_through_helpers_relations_and_queries(body: str, called: lis
         "nothing()->servers()->first()->stop();",
     ],
 )
-def test_where_a_step_gives_something_else_nothing_follows(body: str) -> None:
+def test_an_unknown_step_ends_a_chain_of_calls(body: str) -> None:
     assert not [one for one in derived(body) if one[2].endswith("::stop")]
 
 
 def test_models_are_used_where_a_relation_is_called_and_not_where_one_is_read() -> None:
     def used(body: str) -> set[str]:
-        return {
-            target.rpartition("\\")[2] for kind, _, target in derived(body) if kind == "touches"
-        }
+        return {one[2].rpartition("\\")[2] for one in derived(body) if one[0] == "touches"}
 
     assert used("currentTeam()->servers()->first()->stop();") == {"Server"}
     # Its own file tells of Server, and the team is read as a property.
@@ -176,22 +162,18 @@ def test_policies_are_asked_about_what_is_looked_up_and_by_constants() -> None:
     assert ("authorizes", "show", "App\\Policies\\ServerPolicy::view") in told
     told = derived("$s = Server::find($id); $this->authorize(ServerPolicy::STOP, $s);")
     assert ("authorizes", "show", "App\\Policies\\ServerPolicy::forceStop") in told
-    assert not [
-        one
-        for one in derived("$this->authorize(ServerPolicy::GONE, Server::class);")
-        if one[0] == "authorizes"
-    ]
+    told = derived("$this->authorize(ServerPolicy::GONE, Server::class);")
+    assert "authorizes" not in {kind for kind, *_ in told}
 
 
 def test_jobs_that_their_class_makes_are_dispatched() -> None:
-    assert ("dispatches", "show", "App\\Jobs\\Sweep") in derived("dispatch(Sweep::of($id));")
-    assert ("dispatches", "show", "App\\Jobs\\Sweep") in derived("$j = Sweep::of(1); dispatch($j);")
-    assert not [one for one in derived("event(Server::find($id));") if one[0] == "dispatches"], (
-        "a model is no event"
-    )
+    for body in ("dispatch(Sweep::of($id));", "$j = Sweep::of(1); dispatch($j);"):
+        assert ("dispatches", "show", "App\\Jobs\\Sweep") in derived(body)
+    told = derived("event(Server::find($id));")
+    assert "dispatches" not in {kind for kind, *_ in told}, "a model is no event"
 
 
-def test_whatever_order_files_come_in_the_same_is_inferred() -> None:
+def test_the_order_of_files_changes_nothing_inferred() -> None:
     body = (
         "idleServers()->first()->stop(); currentTeam()->again()->servers()->first()->team->close();"
     )
@@ -211,18 +193,16 @@ def test_whatever_order_files_come_in_the_same_is_inferred() -> None:
         ("DB::select('select trim(both from name) from teams');", {"teams"}),
     ],
 )
-def test_tables_that_queries_join_or_name_in_sql_are_told(body: str, tables: set[str]) -> None:
+def test_tables_of_joins_and_sql_are_stated(body: str, tables: set[str]) -> None:
     text = f"<?php\nuse Illuminate\\Support\\Facades\\DB;\nclass A {{ function f() {{ {body} }} }}"
     facts = read_code(text, "text/x-php").facts
     assert {fact.values["table"] for fact in facts if fact.kind == "queries_table"} == tables
 
 
-def test_inherited_methods_that_its_own_methods_call_are_told_with_their_class() -> None:
+def test_calls_of_inherited_methods_name_the_class_that_has_them() -> None:
     more = "private function sweep(Team $team) { $team->close(); }"
-    files = {"app/Http/Controllers/PanelController.php"}
-    told = [
-        (statement.source.partition("::")[2], statement.target, statement.path)
-        for statement in route_document("$this->sweep(Team::find($id));", more).statements
-        if statement.kind == "calls" and statement.how == "stated"
-    ]
-    assert [("sweep", "App\\Models\\Closes::close", *files)] == told
+    statements = route_document("$this->sweep(Team::find($id));", more).statements
+    [call] = [one for one in statements if (one.kind, one.how) == ("calls", "stated")]
+    assert call.source.partition("::")[2] == "sweep"
+    assert call.target == "App\\Models\\Closes::close"
+    assert call.path == "app/Http/Controllers/PanelController.php"

@@ -61,13 +61,11 @@ def test_words_are_laravels() -> None:
     listed += RULES["uninflected"] + RULES["uncountable"]
     words = sorted({*prose(), *ODD, *listed, *map(str.title, listed), *map(str.upper, listed)})
     assert len(words) > 8000
-
     differing = {
         word: (mine, theirs)
         for word, theirs in zip(words, words_by_laravel(words), strict=True)
         if (mine := ours(word)) != theirs
     }
-
     assert differing == {}
 
 
@@ -85,7 +83,6 @@ LETTERS = st.text("abcdefghijklmnopqrstuvwxyzABCDXYZ_- 09", max_size=8)
 @given(st.lists(st.tuples(LETTERS, st.sampled_from(ENDINGS)), min_size=400, max_size=800))
 def test_made_words_are_laravels(made: list[tuple[str, str]]) -> None:
     words = sorted({head + end for head, end in made})
-
     assert [ours(word) for word in words] == words_by_laravel(words)
 
 

@@ -63,9 +63,8 @@ class Settings extends Page { public function mount() {} }
 namespace App\\Livewire;
 class Page extends \\Livewire\\Component { public function render() {} }
 """,
-    "app/Livewire/Bare.php": (
-        "<?php namespace App\\Livewire; class Bare extends \\Livewire\\Component {}"
-    ),
+    "app/Livewire/Bare.php": """<?php
+namespace App\\Livewire; class Bare extends \\Livewire\\Component {}""",
 }
 FILES = [FileFacts(path, "php", read(text).facts) for path, text in TEXTS.items()]
 
@@ -94,12 +93,8 @@ def test_a_route_leads_to_the_method_that_runs_and_to_the_controller_that_has_it
 
 def test_circles_of_ancestors_end() -> None:
     above = Inheritance(FILES).iter_ancestors("App\\Http\\Controllers\\AdminController")
-    assert [one.rpartition("\\")[2] for one in above] == [
-        "AdminController",
-        "Reports",
-        "BaseController",
-        "Checks",
-    ]
+    names = [one.rpartition("\\")[2] for one in above]
+    assert names == ["AdminController", "Reports", "BaseController", "Checks"]
 
 
 def test_a_route_tells_the_inherited_methods_that_its_action_calls() -> None:

@@ -33,7 +33,7 @@ def test_ancestry_through_own_classes_decides_before_the_place() -> None:
     ) == {"A\\Invoice": "model", "A\\Base": "model", "A\\Odd": "model"}
 
 
-def test_what_inherits_nothing_telling_is_of_its_place() -> None:
+def test_a_class_without_a_known_parent_has_the_kind_of_its_folder() -> None:
     assert kinds(
         app__Http__Requests__StoreInvoice="namespace A; class StoreInvoice extends \\Shop\\Form {}",
         app__Http__Resources__Invoice="namespace A; class Invoice extends \\Spatie\\Data {}",
@@ -51,7 +51,7 @@ def test_what_inherits_nothing_telling_is_of_its_place() -> None:
     }
 
 
-def test_of_traits_those_beside_controllers_have_methods_that_routes_run() -> None:
+def test_only_traits_beside_controllers_are_controllers() -> None:
     assert kinds(
         app__Http__Controllers__Admin__Reports="namespace A; trait Reports {}",
         app__Http__Requests__Rules="namespace A; trait Rules {}",
@@ -63,7 +63,7 @@ def test_circles_of_ancestors_end() -> None:
     assert kinds(a="class A extends B {}", app__Jobs__B="class B extends A {}") == {"B": "job"}
 
 
-def test_use_tells_what_a_class_is() -> None:
+def test_the_use_of_a_class_decides_its_kind() -> None:
     found = kinds(
         p="""class P extends \\Illuminate\\Foundation\\Support\\Providers\\EventServiceProvider {
             protected $listen = [Paid::class => [Notify::class, 'Log@handle']];
@@ -82,19 +82,13 @@ def test_use_tells_what_a_class_is() -> None:
         " class Start { function go() { dispatch(new Ship()); } }",
     )
     assert found == {
-        "Paid": "event",
-        "Notify": "listener",
-        "Log": "listener",
-        "Guard": "policy",
-        "Rates": "service",
-        "Adapter": "service",
-        "A\\Company": "middleware",
-        "Ship": "job",
+        "Paid": "event", "Notify": "listener", "Log": "listener", "Guard": "policy",
+        "Rates": "service", "Adapter": "service", "A\\Company": "middleware", "Ship": "job",
         "Told": "event",
-    }
+    }  # fmt: skip
 
 
-def test_what_is_queued_is_a_job_unless_it_is_something_else() -> None:
+def test_a_queued_class_is_a_job_unless_it_is_something_else() -> None:
     queued = "implements \\Illuminate\\Contracts\\Queue\\ShouldQueue"
     assert kinds(
         a=f"class A {queued} {{}}",
@@ -107,12 +101,13 @@ def test_what_is_queued_is_a_job_unless_it_is_something_else() -> None:
 def test_anonymous_migrations_of_many_files_are_all_migrations() -> None:
     text = "return new class extends \\Illuminate\\Database\\Migrations\\Migration {};"
     found = find_source_types(repository(a=text, b=text))
-    assert {path: kind for (path, _), kind in found.items()} == {
-        "a.php": "migration",
-        "b.php": "migration",
-    }
+    kinds_by_path = {path: kind for (path, _), kind in found.items()}
+    assert kinds_by_path == {"a.php": "migration", "b.php": "migration"}
 
 
+BUS, AUTH, GATE, DB = (
+    f"use Illuminate\\Support\\Facades\\{name}; " for name in ("Bus", "Auth", "Gate", "DB")
+)
 STATEMENTS = {
     "event": ("event(new Paid($x));", "dispatches", [{"name": "Paid"}]),
     "static": ("Ship::dispatch($x)->onQueue('q');", "dispatches", [{"name": "Ship"}]),
@@ -123,81 +118,16 @@ STATEMENTS = {
     ),
     "chained": ("dispatch((new Ship(new Box))->onQueue('q'));", "dispatches", [{"name": "Ship"}]),
     "mapped": (
-        "use Illuminate\\Support\\Facades\\Bus; Bus::batch($all->map(fn ($x) => new Ship($x)));",
+        BUS + "Bus::batch($all->map(fn ($x) => new Ship($x)));",
         "dispatches",
         [{"name": "Ship"}],
     ),
     "bus": (
-        "use Illuminate\\Support\\Facades\\Bus; Bus::chain([new A, new B])->dispatch();",
+        BUS + "Bus::chain([new A, new B])->dispatch();",
         "dispatches",
         [{"name": "A"}, {"name": "B"}],
     ),
-    "authorize": (
-        "$this->authorize('create', [Invoice::class, $c]);",
-        "authorizes",
-        [{"ability": "create", "model": "Invoice"}],
-    ),
-    "authorize of a parameter": (
-        "class A { function f(Invoice $a) { $this->authorize('view', $a); } }",
-        "authorizes",
-        [{"ability": "view", "model": "Invoice"}],
-    ),
-    "authorize of what was looked up": (
-        "class A { function f() { if ($a = Invoice::find(1)) { $this->authorize($a); } } }",
-        "authorizes",
-        [{"ability": "", "model": "Invoice"}],
-    ),
-    "authorize of what is not known": (
-        "class A { function f($a) { $this->authorize($a); $this->authorize('view', $a); } }",
-        "authorizes",
-        [{"ability": "view", "model": ""}],
-    ),
-    "authorize of a class alone": (
-        "namespace A; class B { function show() { $this->authorize(\\M\\Invoice::class); } }",
-        "authorizes",
-        [{"ability": "", "model": "M\\Invoice"}],
-    ),
-    "authorize of the first of a list": (
-        "class A { function f(Invoice $a, Line $b) { $this->authorize('add', [$a, $b]); } }",
-        "authorizes",
-        [{"ability": "add", "model": "Invoice"}],
-    ),
-    "authorize for somebody": (
-        "class A { function f(Invoice $a, $u) { $this->authorizeForUser($u, 'view', $a); } }",
-        "authorizes",
-        [{"ability": "view", "model": "Invoice"}],
-    ),
-    "a user who can": (
-        "class A { function f(User $u, Invoice $a) { return $u->can('own', $a); } }",
-        "authorizes",
-        [{"ability": "own", "model": "Invoice"}],
-    ),
-    "whoever is signed in": (
-        (
-            "use Illuminate\\Support\\Facades\\Auth;"
-            " class A { function f(Invoice $a) { Auth::user()->cannot('own', $a); } }"
-        ),
-        "authorizes",
-        [{"ability": "own", "model": "Invoice"}],
-    ),
-    "a gate for somebody": (
-        (
-            "use Illuminate\\Support\\Facades\\Gate;"
-            " class A { function f(Invoice $a) { Gate::forUser($u)->any(['own', 'see'], $a); } }"
-        ),
-        "authorizes",
-        [{"ability": "own", "model": "Invoice"}, {"ability": "see", "model": "Invoice"}],
-    ),
-    "gate": (
-        "use Illuminate\\Support\\Facades\\Gate; Gate::allows('see');",
-        "authorizes",
-        [{"ability": "see", "model": ""}],
-    ),
-    "table": (
-        "use Illuminate\\Support\\Facades\\DB; DB::table('lines as l')->get();",
-        "queries_table",
-        [{"table": "lines"}],
-    ),
+    "table": (DB + "DB::table('lines as l')->get();", "queries_table", [{"table": "lines"}]),
     "sql": (
         "\\DB::select('select * from `a` join b on 1'); DB::table($t);",
         "queries_table",
@@ -208,10 +138,59 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize(("text", "kind", "stated"), STATEMENTS.values(), ids=list(STATEMENTS))
-def test_statements_state_what_they_touch(
-    text: str, kind: str, stated: list[dict[str, str]]
-) -> None:
+def test_a_statement_states_its_target(text: str, kind: str, stated: list[dict[str, str]]) -> None:
     assert facts(text, kind) == stated
+
+
+AUTHORIZED = {
+    "of a class in a list": (
+        "$this->authorize('create', [Invoice::class, $c]);",
+        [("create", "Invoice")],
+    ),
+    "of a parameter": (
+        "class A { function f(Invoice $a) { $this->authorize('view', $a); } }",
+        [("view", "Invoice")],
+    ),
+    "of what was looked up": (
+        "class A { function f() { if ($a = Invoice::find(1)) { $this->authorize($a); } } }",
+        [("", "Invoice")],
+    ),
+    "of what is not known": (
+        "class A { function f($a) { $this->authorize($a); $this->authorize('view', $a); } }",
+        [("view", "")],
+    ),
+    "of a class alone": (
+        "namespace A; class B { function show() { $this->authorize(\\M\\Invoice::class); } }",
+        [("", "M\\Invoice")],
+    ),
+    "of the first of a list": (
+        "class A { function f(Invoice $a, Line $b) { $this->authorize('add', [$a, $b]); } }",
+        [("add", "Invoice")],
+    ),
+    "for somebody": (
+        "class A { function f(Invoice $a, $u) { $this->authorizeForUser($u, 'view', $a); } }",
+        [("view", "Invoice")],
+    ),
+    "a user who can": (
+        "class A { function f(User $u, Invoice $a) { return $u->can('own', $a); } }",
+        [("own", "Invoice")],
+    ),
+    "whoever is signed in": (
+        AUTH + "class A { function f(Invoice $a) { Auth::user()->cannot('own', $a); } }",
+        [("own", "Invoice")],
+    ),
+    "a gate for somebody": (
+        GATE + "class A { function f(Invoice $a) { Gate::forUser($u)->any(['own', 'see'], $a); } }",
+        [("own", "Invoice"), ("see", "Invoice")],
+    ),
+    "gate": (GATE + "Gate::allows('see');", [("see", "")]),
+}
+
+
+@pytest.mark.parametrize(("text", "asked"), AUTHORIZED.values(), ids=list(AUTHORIZED))
+def test_a_check_of_an_ability_states_its_model(text: str, asked: list[tuple[str, str]]) -> None:
+    found = facts(text, "authorizes")
+    assert found == [{"ability": ability, "model": model} for ability, model in asked]
 
 
 def test_a_fact_names_the_innermost_definition_that_it_stands_in() -> None:
@@ -221,15 +200,10 @@ def test_a_fact_names_the_innermost_definition_that_it_stands_in() -> None:
     assert found == ["A::b", "d", ""]
 
 
+CONTROLLER, JOB = {"A\\B": "controller"}, {"": "job"}
 TYPES = {
-    "method of a controller": (
-        "method",
-        "A\\B::c",
-        {"A\\B": "controller"},
-        "code",
-        "controller_method",
-    ),
-    "head of a controller": ("class", "A\\B", {"A\\B": "controller"}, "code", "controller"),
+    "method of a controller": ("method", "A\\B::c", CONTROLLER, "code", "controller_method"),
+    "head of a controller": ("class", "A\\B", CONTROLLER, "code", "controller"),
     "relation of a model": ("relation", "M::lines", {"M": "model"}, "code", "model_relation"),
     "relation of a trait": ("relation", "T::lines", {}, "code", "code"),
     "method of a model": ("method", "M::total", {"M": "model"}, "code", "model"),
@@ -241,12 +215,12 @@ TYPES = {
     "section elsewhere": ("section", "", {}, "file", "doc"),
     "function": ("function", "f", {}, "file", "code"),
     "operation": ("operation", "GET /x", {}, "doc", "api_endpoint"),
-    "what is left of a file": ("rest", "", {"": "job"}, "code", "job"),
+    "what is left of a file": ("rest", "", JOB, "code", "job"),
 }
 
 
 @pytest.mark.parametrize("case", TYPES.values(), ids=list(TYPES))
-def test_a_chunk_has_the_type_of_what_it_defines(
+def test_a_chunk_has_the_type_of_its_definition(
     case: tuple[str, str, dict[str, str], str, str],
 ) -> None:
     role, symbol, known, place, expected = case

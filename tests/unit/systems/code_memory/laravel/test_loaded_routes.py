@@ -14,27 +14,25 @@ from tests.cost import assert_linear
 
 WEB = "<?php use Illuminate\\Support\\Facades\\Route;\n"
 ONE = WEB + "Route::get('one', 'C@one')->name('one');"
-PROVIDER = """<?php
-namespace {space};
-use Illuminate\\Support\\Facades\\Route;
-use Illuminate\\Support\\ServiceProvider;
-class {name} extends ServiceProvider
-{{
-{body}
-}}
-"""
 
 
 def provider(body: str, *, name: str = "BlogServiceProvider", space: str = "Blog") -> str:
     """Return a service provider with these members."""
-    return PROVIDER.format(space=space, name=name, body=body)
+    return (
+        f"<?php\nnamespace {space};\nuse Illuminate\\Support\\Facades\\Route;\n"
+        "use Illuminate\\Support\\ServiceProvider;\n"
+        f"class {name} extends ServiceProvider\n{{\n{body}\n}}\n"
+    )
+
+
+def booting(body: str, name: str = "BlogServiceProvider", space: str = "Blog") -> str:
+    """Return a service provider whose method `boot` has this body."""
+    return provider(f"public function boot() {{\n{body}\n}}", name=name, space=space)
 
 
 def routes(files: Mapping[str, str]) -> LaravelRoutes:
-    """Return the routes of files by path."""
-    return collect_routes(
-        run_providers(FileFacts(path, "php", read(text).facts) for path, text in files.items())
-    )
+    read_files = [FileFacts(path, "php", read(text).facts) for path, text in files.items()]
+    return collect_routes(run_providers(read_files))
 
 
 def line(route: LaravelRoute) -> str:
@@ -64,9 +62,7 @@ LOADED = {
         "routes/web.php": ONE,
     },
     "loadRoutesFrom": {
-        "src/BlogServiceProvider.php": provider(
-            "public function boot() { $this->loadRoutesFrom(__DIR__ . '/../routes/blog.php'); }"
-        ),
+        "src/Blog.php": booting("$this->loadRoutesFrom(__DIR__ . '/../routes/blog.php');"),
         "routes/blog.php": ONE,
     },
     "a method that boot calls": {
@@ -96,13 +92,9 @@ LOADED = {
         "routes/b.php": WEB + "Route::get('two', 'C@two');",
     },
     "settings": {
-        "src/BlogServiceProvider.php": provider(
-            """public function boot() {
-                Route::group([
-                    'prefix' => config('blog.prefix'), 'middleware' => config('blog.middleware'),
-                ], fn () => $this->loadRoutesFrom(__DIR__ . '/routes.php'));
-            }"""
-        ),
+        "src/BlogServiceProvider.php": booting("""Route::group([
+                'prefix' => config('blog.prefix'), 'middleware' => config('blog.middleware'),
+            ], fn () => $this->loadRoutesFrom(__DIR__ . '/routes.php'));"""),
         "config/blog.php": "<?php return ['prefix' => 'news', 'middleware' => ['web', 'auth']];",
         "src/routes.php": ONE,
     },
@@ -137,41 +129,37 @@ def test_files_are_loaded_as_providers_load_them(way: str) -> None:
     assert not any(route.missing or route.conditional for route in found.routes)
 
 
-def test_a_file_that_nothing_loads_has_no_routes_and_is_told() -> None:
+def test_a_file_that_nothing_loads_has_no_routes_and_is_reported() -> None:
     found = routes({"routes/web.php": ONE})
     assert found.routes == ()
     told = [(one.reason, one.evidence.path) for one in found.unresolved]
     assert told == [("a routes file that no known statement loads", "routes/web.php")]
 
 
-def test_a_computed_prefix_is_left_out_and_told() -> None:
-    body = """public function boot() {
-        Route::prefix('{locale}/' . Locales::prefix())->group(function () {
-            Route::get('one', 'C@one');
-        });
-        Route::get(Locales::uri(), 'C@two');
-    }"""
-    found = routes({"app/A.php": provider(body)})
-    assert [(route.uri, route.missing) for route in found.routes] == [
-        ("{locale}/one", ("the prefix is computed: Locales::prefix()",))
-    ]
+def test_a_computed_prefix_is_left_out_and_reported() -> None:
+    body = """Route::prefix('{locale}/' . Locales::prefix())->group(function () {
+        Route::get('one', 'C@one');
+    });
+    Route::get(Locales::uri(), 'C@two');"""
+    found = routes({"app/A.php": booting(body)})
+    [route] = found.routes
+    assert route.uri == "{locale}/one"
+    assert route.missing == ("the prefix is computed: Locales::prefix()",)
     assert [one.reason for one in found.unresolved] == ["the URI is computed: Locales::uri()"]
-    assert found.routes[0].missing or found.routes[0].conditional
 
 
-def test_what_the_environment_decides_is_assumed() -> None:
-    body = """public function boot() {
-        Route::prefix(config('admin.path'))->middleware(config('admin.guards'))->group(function () {
-            if (config('admin.debug')) { Route::get('debug', 'C@debug'); }
-            if (Features::enabled('x')) { Route::get('maybe', 'C@maybe'); }
-            Route::get('one', 'C@one');
-        });
-    }"""
+def test_defaults_of_the_environment_are_assumed() -> None:
+    body = """
+    Route::prefix(config('admin.path'))->middleware(config('admin.guards'))->group(function () {
+        if (config('admin.debug')) { Route::get('debug', 'C@debug'); }
+        if (Features::enabled('x')) { Route::get('maybe', 'C@maybe'); }
+        Route::get('one', 'C@one');
+    });"""
     settings = """<?php return [
         'path' => env('ADMIN_PATH', 'back'), 'guards' => explode(',', env('GUARDS', 'web,auth')),
         'debug' => env('ADMIN_DEBUG', false), 'key' => env('ADMIN_KEY', 'not to be kept'),
     ];"""
-    found = routes({"app/A.php": provider(body), "config/admin.php": settings})
+    found = routes({"app/A.php": booting(body), "config/admin.php": settings})
     told = [(line(route), route.conditional) for route in found.routes]
     assert told == [("GET back/maybe  web,auth", True), ("GET back/one  web,auth", False)]
     assert all("the default of config('admin.path')" in route.missing for route in found.routes)
@@ -180,11 +168,10 @@ def test_what_the_environment_decides_is_assumed() -> None:
 
 
 def test_routes_of_broadcasts_are_read_and_those_of_packages_reported() -> None:
-    body = """public function boot() {
-        \\Illuminate\\Support\\Facades\\Broadcast::routes(['middleware' => ['auth:sanctum']]);
-        \\Laravel\\Passport\\Passport::routes();
-    }"""
-    found = routes({"app/A.php": provider(body)})
+    body = """
+    \\Illuminate\\Support\\Facades\\Broadcast::routes(['middleware' => ['auth:sanctum']]);
+    \\Laravel\\Passport\\Passport::routes();"""
+    found = routes({"app/A.php": booting(body)})
     assert list(map(line, found.routes)) == ["GET broadcasting/auth  auth:sanctum"]
     assert [one.reason for one in found.unresolved] == ["routes of a package: Passport::routes()"]
 
@@ -200,13 +187,10 @@ def test_files_of_no_routes_have_no_facts_of_them() -> None:
 
 
 def test_providers_run_in_the_order_in_which_they_are_listed() -> None:
-    def adds(uri: str) -> str:
-        return f"public function boot() {{ Route::get('{uri}', 'C@{uri}'); }}"
-
     files = {
-        "app/A.php": provider(adds("a"), name="AProvider", space="App"),
-        "app/B.php": provider(adds("b"), name="BProvider", space="App"),
-        "modules/C.php": provider(adds("c"), name="CProvider", space="Mod"),
+        "app/A.php": booting("Route::get('a', 'C@a');", "AProvider", "App"),
+        "app/B.php": booting("Route::get('b', 'C@b');", "BProvider", "App"),
+        "modules/C.php": booting("Route::get('c', 'C@c');", "CProvider", "Mod"),
         "bootstrap/providers.php": """<?php return [
             Mod\\CProvider::class, App\\BProvider::class, App\\AProvider::class,
         ];""",
@@ -228,13 +212,9 @@ def test_a_provider_that_the_application_does_not_list_does_not_run() -> None:
             name="AProvider",
             space="App",
         ),
-        "app/B.php": provider(
-            "public function boot() { Route::get('b', 'C@b'); }", name="BProvider", space="App"
-        ),
-        "app/Named.php": provider(
-            "public function boot() { Route::get('n', 'C@n'); }", name="NamedProvider", space="App"
-        ),
-        "packages/C.php": provider("public function boot() { Route::get('c', 'C@c'); }"),
+        "app/B.php": booting("Route::get('b', 'C@b');", "BProvider", "App"),
+        "app/Named.php": booting("Route::get('n', 'C@n');", "NamedProvider", "App"),
+        "packages/C.php": booting("Route::get('c', 'C@c');", "BlogServiceProvider", "Blog"),
     }
     assert [route.uri for route in routes(files).routes] == ["a", "b", "n", "c"]
     files["bootstrap/providers.php"] = "<?php return [App\\AProvider::class];"
@@ -242,11 +222,9 @@ def test_a_provider_that_the_application_does_not_list_does_not_run() -> None:
 
 
 def test_settings_of_a_package_have_its_name_before_their_file() -> None:
-    body = """public function boot() {
-        Route::prefix(config('blog.panel.route'))->group(fn () => Route::get('one', 'C@one'));
-    }"""
+    body = "Route::prefix(config('blog.panel.route'))->group(fn () => Route::get('one', 'C@one'));"
     files = {
-        "src/A.php": provider(body),
+        "src/A.php": booting(body),
         "config/panel.php": "<?php return ['route' => env('BLOG_ROUTE', 'panel')];",
     }
     assert [route.uri for route in routes(files).routes] == ["panel/one"]
@@ -260,8 +238,8 @@ def test_resolving_takes_linear_time() -> None:
             f"  Route::resource('r{i}', 'R{i}Controller'); Route::get('x', 'C@x'); }});"
             for i in range(size)
         )
-        body = "public function boot() { require base_path('routes/web.php'); }"
-        found = routes({"app/A.php": provider(body), "routes/web.php": WEB + groups})
+        provider = booting("require base_path('routes/web.php');")
+        found = routes({"app/A.php": provider, "routes/web.php": WEB + groups})
         assert len(found.routes) == 8 * size
 
     assert_linear(work, 40)

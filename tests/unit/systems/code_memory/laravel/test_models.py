@@ -40,9 +40,7 @@ def example_models() -> dict[str, EloquentModel]:
 def test_the_examples_models_are_eloquents() -> None:
     found = {name: model for name, model in example_models().items() if not model.abstract}
     plan = {name: [relation.name for relation in model.relations] for name, model in found.items()}
-
     truth = models_by_laravel(EXAMPLE, PREFIXES, plan)
-
     assert len(found) >= 30
     for name, model in found.items():
         assert model.table == truth[name]["table"], name
@@ -63,7 +61,6 @@ def test_a_parents_table_holds_and_the_convention_does_not_pass_on() -> None:
         Thing="namespace A; class Thing extends Base {}",
         PartOfThing="namespace A; class PartOfThing extends Thing {}",
     )
-
     assert {name: (model.table, model.how) for name, model in found.items()} == {
         "A\\Base": ("", "convention"),
         "A\\Plan": ("subscriptions", "stated"),
@@ -80,7 +77,6 @@ def test_cyclic_ancestry_ends_and_is_no_model() -> None:
         Two="class Two extends One {}",
         Helper="class Helper extends \\Exception {}",
     )
-
     assert found == {}
 
 
@@ -89,7 +85,6 @@ def test_a_computed_table_is_not_guessed() -> None:
         Row="use Illuminate\\Database\\Eloquent\\Model;\n"
         "class Row extends Model { function getTable() { return config('rows.table'); } }"
     )
-
     assert (found["Row"].table, found["Row"].how) == ("", "stated")
 
 
@@ -98,7 +93,6 @@ def test_a_trait_relates_the_class_that_uses_it() -> None:
         Tree="trait Tree { function parent() { return $this->belongsTo(static::class); } }",
         Node="class Node extends \\Illuminate\\Database\\Eloquent\\Model { use Tree; }",
     )
-
     (relation,) = found["Node"].relations
     assert relation.related == "Node"
     assert relation.evidence.path == "app/Tree.php"
@@ -106,14 +100,12 @@ def test_a_trait_relates_the_class_that_uses_it() -> None:
 
 def test_an_heir_of_an_own_class_without_a_parent_is_no_model() -> None:
     texts = {
-        "app/Models/Labels/Label.php": "<?php\nnamespace App\\Models\\Labels;\n"
-        "abstract class Label {}\n",
-        "app/Models/Labels/Tape.php": "<?php\nnamespace App\\Models\\Labels;\n"
-        "class Tape extends Label {}\n",
-        "app/Models/Item.php": "<?php\nnamespace App\\Models;\n"
-        "class Item extends \\Vendor\\Models\\Item {}\n",
+        "app/Models/Labels/Label.php": "namespace App\\Models\\Labels; abstract class Label {}",
+        "app/Models/Labels/Tape.php": "namespace App\\Models\\Labels; class Tape extends Label {}",
+        "app/Models/It.php": "namespace App\\Models; class It extends \\Vendor\\Models\\It {}",
     }
     files = [
-        FileFacts(path, "php", read_code(text, "text/x-php").facts) for path, text in texts.items()
+        FileFacts(path, "php", read_code(f"<?php\n{text}\n", "text/x-php").facts)
+        for path, text in texts.items()
     ]
-    assert set(resolve_models(files)) == {"App\\Models\\Item"}
+    assert set(resolve_models(files)) == {"App\\Models\\It"}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from rag_assets.systems.code_memory.derived.laravel import derive
+from rag_assets.systems.code_memory.derived.model import DerivedStatement
 from rag_assets.systems.code_memory.laravel.policies import resolve_middleware
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import (
@@ -21,6 +22,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     iter_usual_policies,
 )
 from rag_assets.systems.code_memory.symbols.source_types import get_source_type
+from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE
 
 BOOKING = "App\\Models\\Travel\\Booking"
@@ -72,7 +74,7 @@ def test_a_policy_has_the_names_that_laravel_tries() -> None:
         ("Invoice", []),
     ],
 )
-def test_the_usual_ones_are_among_them(model: str, usual: list[str]) -> None:
+def test_the_usual_policies_are_among_those_of_laravel(model: str, usual: list[str]) -> None:
     assert list(iter_usual_policies(model)) == usual
     assert set(usual) <= set(iter_tried_policies(model))
 
@@ -92,12 +94,12 @@ def test_who_authorizes_asks_a_method_of_the_policy(asker: str, method: str) -> 
     assert (source, f"App\\Policies\\BookingPolicy::{method}") in asks(CONTROLLER)
 
 
-def test_what_is_not_known_asks_nobody() -> None:
+def test_an_unknown_object_asks_nobody() -> None:
     assert not {ask for ask in asks(CONTROLLER) if ask[0].endswith("::any")}
     assert asks("<?php class A { function f($x) { $this->authorize('view', $x); } }") == set()
 
 
-def test_it_is_told_where_there_is_such_a_policy() -> None:
+def test_a_check_of_an_existing_policy_authorizes() -> None:
     assert ASKS in UNNAMED_KINDS
     assert EDGE_NAMES[ASKS, "policy"] == "authorizes"
 
@@ -147,24 +149,22 @@ class AuthServiceProvider extends Base {
     protected $policies = [\\App\\Models\\Line::class => \\App\\Rules\\Lines::class];
 }
 """,
-    "app/Providers/RouteServiceProvider.php": """<?php
-namespace App\\Providers;
-class RouteServiceProvider extends \\Illuminate\\Support\\ServiceProvider {
-    public function boot() { $this->loadRoutesFrom(__DIR__.'/../../routes/web.php'); }
+    "app/Providers/RouteServiceProvider.php": PROVIDER,
 }
-""",
-}
+
+
+def statements_of_routes(texts: Mapping[str, str]) -> dict[str, Sequence[DerivedStatement]]:
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    documents = derive(files).documents
+    return {document.name.removeprefix("route:"): document.statements for document in documents}
 
 
 def test_a_route_leads_to_the_policy_that_its_middleware_asks() -> None:
-    files = [FileFacts(path, "php", read(text).facts) for path, text in ROUTED.items()]
     found = {}
-    for document in derive(files).documents:
-        asked = [(s.kind, s.target, s.how) for s in document.statements if "authorizes" in s.kind]
-        guards = [
-            s.target for s in document.statements if s.kind == "guarded_by" and "\\" in s.target
-        ]
-        found[document.name.removeprefix("route:")] = (asked, guards)
+    for name, statements in statements_of_routes(ROUTED).items():
+        asked = [(s.kind, s.target, s.how) for s in statements if "authorizes" in s.kind]
+        guards = [s.target for s in statements if s.kind == "guarded_by" and "\\" in s.target]
+        found[name] = (asked, guards)
     booking = "App\\Policies\\Travel\\BookingPolicy"
     moves = ([("authorizes", f"{booking}::move", "convention")], [booking])
     nothing: tuple[list[object], list[str]] = ([], [])
@@ -190,9 +190,8 @@ class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
     protected $middlewareAliases = ['can' => \\App\\Http\\Middleware\\Can::class];
 }
 """
-    texts = {**ROUTED, "app/Http/Kernel.php": kernel}
-    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
-    stated = [s for document in derive(files).documents for s in document.statements]
+    routes = statements_of_routes({**ROUTED, "app/Http/Kernel.php": kernel})
+    stated = [s for statements in routes.values() for s in statements]
     assert stated
     assert not any(s.kind == "authorizes" for s in stated)
 
@@ -217,15 +216,12 @@ class AuthServiceProvider {
 """
 
 
-def gate_edges(text: str) -> set[tuple[str, str]]:
-    edges = build_relations(read(text).facts).edges
-    return {(edge.source, edge.target) for edge in edges if edge.kind == "authorizes"}
-
-
 def test_a_gate_tells_who_answers_for_an_ability() -> None:
     policy = "App\\Policies\\NotePolicy"
     usual = {"viewAny", "view", "create", "update", "delete"}
-    assert gate_edges(GATES) == {
+    relations = build_relations(read(GATES).facts)
+    found = {(one.source, one.target) for one in relations.edges if one.kind == "authorizes"}
+    assert found == {
         ("ability:manage notes", f"{policy}::manageNotes"),
         ("ability:audit", "App\\Rules\\Audit::__invoke"),
         ("ability:send-note", f"{policy}::send"),
@@ -233,7 +229,7 @@ def test_a_gate_tells_who_answers_for_an_ability() -> None:
         ("ability:files.read", f"{policy}::view"),
         ("ability:old", f"{policy}::old"),
     }
-    defined = {symbol.name: symbol.short for symbol in build_relations(read(GATES).facts).symbols}
+    defined = {symbol.name: symbol.short for symbol in relations.symbols}
     assert defined["ability:close"] == "close"
     assert defined["ability:notes.view"] == "notes.view"
     assert get_source_type("ability", "ability:close", {}, "code") == "policy"
@@ -252,12 +248,8 @@ class NoteController {
 
 def test_who_asks_for_an_ability_leads_to_it() -> None:
     edges = build_relations(read(ASKING).facts).edges
-    kinds = {"authorizes", "touches", ASKS}
-    found = {
-        (edge.source.rpartition("::")[2], edge.kind, edge.target)
-        for edge in edges
-        if edge.kind in kinds
-    }
+    told = [one for one in edges if one.kind in {"authorizes", "touches", ASKS}]
+    found = {(edge.source.rpartition("::")[2], edge.kind, edge.target) for edge in told}
     note = "App\\Models\\Note"
     assert found == {
         ("index", "authorizes", "ability:manage notes"),
@@ -270,7 +262,7 @@ def test_who_asks_for_an_ability_leads_to_it() -> None:
     }
 
 
-def test_what_may_be_one_of_several_asks_the_policy_of_each() -> None:
+def test_an_object_of_several_types_asks_the_policy_of_each() -> None:
     text = """<?php
 namespace App\\Http\\Controllers;
 use App\\Models\\{Bill, Note};
@@ -296,13 +288,10 @@ class GateProvider {
     }
 }
 """
-    texts = ROUTED | {"app/Providers/GateProvider.php": gates}
-    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    routes = statements_of_routes(ROUTED | {"app/Providers/GateProvider.php": gates})
     found = {
-        document.name.removeprefix("route:"): [
-            s.target for s in document.statements if s.kind == "authorizes"
-        ]
-        for document in derive(files).documents
+        name: [s.target for s in statements if s.kind == "authorizes"]
+        for name, statements in routes.items()
     }
     assert found["GET /audit"] == ["ability:audit"]
     # The policy has a method of this name, and is asked first.
@@ -403,7 +392,7 @@ def test_names_in_a_circle_stand_for_what_else_they_name() -> None:
     assert found == {"a": ("X\\Two", "X\\One"), "b": ("X\\One", "X\\Two")}
 
 
-def test_late_versions_name_their_own_middleware() -> None:
+def test_later_versions_name_middleware_by_default() -> None:
     text = """<?php $middleware->web(append: [\\App\\A::class]);
         $middleware->alias(['auth' => B\\C::class]);"""
     own = FileFacts("a.php", "php", read(text).facts)

@@ -42,15 +42,23 @@ def migration(*statements: str) -> str:
 
 
 def facts(text: str) -> list[Fact]:
-    found = list_schema_facts(PhpSource(text))
-    return sorted(found, key=lambda fact: fact.values["order"])
+    return sorted(list_schema_facts(PhpSource(text)), key=lambda fact: fact.values["order"])
 
 
-def replayed(*texts: str) -> MigratedTables:
-    return resolve_tables(
-        FileFacts(f"database/migrations/2024_01_0{n}_000000_step.php", "php", tuple(facts(text)))
-        for n, text in enumerate(texts, 1)
-    )
+def tables(*texts: str, **files: str) -> MigratedTables:
+    """Return the tables of migrations, in order, with files of settings by name."""
+    given = {f"database/migrations/2024_01_{n:02}_000000_step.php": t for n, t in enumerate(texts)}
+    given |= {f"config/{name}.php": f"<?php return {text};" for name, text in files.items()}
+    return resolve_tables(FileFacts(path, "php", read(t).facts) for path, t in given.items())
+
+
+def columns(found: MigratedTables, table: str = "a") -> list[str]:
+    return [*found.tables[table].columns]
+
+
+def example_files() -> tuple[list[Path], list[Path]]:
+    migrations = [path for path in EXAMPLE.rglob("*.php") if path.parent.name == "migrations"]
+    return sorted(migrations, key=lambda path: path.name), list(EXAMPLE.rglob("schema/*.sql"))
 
 
 def said_by_laravel(directory: Path, texts: Sequence[str]) -> dict[str, Any]:
@@ -64,9 +72,8 @@ def said_by_laravel(directory: Path, texts: Sequence[str]) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_statements_are_those_that_laravel_records() -> None:
-    paths = [path for path in EXAMPLE.rglob("*.php") if path.parent.name == "migrations"]
-    paths.sort(key=lambda path: path.name)
-    truth = schema_by_laravel(paths, list(EXAMPLE.rglob("schema/*.sql")))
+    paths, dumps = example_files()
+    truth = schema_by_laravel(paths, dumps)
     made = {"create", "add", "change", "drop", "dropIfExists"}
     # The one statement whose condition does not hold is never run by Laravel.
     mine = [
@@ -76,7 +83,6 @@ def test_statements_are_those_that_laravel_records() -> None:
         if (v := fact.values)["how"] == "call"
         and not (v["conditional"] and v["table"] == "invoices")
     ]
-
     assert len(mine) == len(truth["statements"]) >= 55
     for (table, columns, commands), theirs in zip(mine, truth["statements"], strict=True):
         assert table == theirs["table"]
@@ -106,11 +112,7 @@ KINDS = st.sampled_from(
 MODIFIERS = st.lists(
     st.sampled_from(
         [
-            "->nullable()",
-            "->default(7)",
-            "->default('x')",
-            "->unique()",
-            "->index()",
+            *("->nullable()", "->default(7)", "->default('x')", "->unique()", "->index()"),
             "->nullable(false)",
         ]
     ),
@@ -144,7 +146,6 @@ WHOLE = st.lists(
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[str]:
-    """Draw the history of a table that is created, altered and renamed."""
     columns = dict(draw(st.lists(COLUMN, min_size=2, max_size=5)))
     body = ["$table->id();", *columns.values(), *draw(WHOLE)]
     texts = [_on("create", "things", body)]
@@ -178,44 +179,40 @@ def _on(method: str, table: str, body: Sequence[str]) -> str:
 @given(histories())
 def test_generated_histories_end_in_laravels_tables(tmp_path: Path, texts: list[str]) -> None:
     truth = said_by_laravel(tmp_path, texts)
-
-    found = replayed(*texts)
-
+    found = tables(*texts)
     assert {name: ours(table) for name, table in found.tables.items()} == {
         name: laravels(name, table) for name, table in truth["tables"].items()
     }
     assert not any(table.reasons for table in found.tables.values())
 
 
-def test_down_never_counts() -> None:
+def test_the_down_method_is_ignored() -> None:
     text = migration("Schema::create('a', fn (Blueprint $t) => $t->id());").replace(
         "};\n", "public function down() { Schema::drop('a'); } };\n"
     )
-
-    assert [(fact.values["action"], fact.values["table"]) for fact in facts(text)] == [
-        ("create", "a")
-    ]
-    assert set(replayed(text).tables) == {"a"}
+    [fact] = facts(text)
+    assert (fact.values["action"], fact.values["table"]) == ("create", "a")
+    assert set(tables(text).tables) == {"a"}
 
 
 def test_a_computed_table_stays_unresolved() -> None:
     text = migration("Schema::create(config('a.table'), fn (Blueprint $t) => $t->id());")
-
-    found = replayed(text)
-
+    found = tables(text)
     assert found.tables == {}
     (evidence,) = found.unresolved
     assert evidence.fact.values["unread"] == ["the name of the table"]
 
 
 def test_a_computed_column_and_a_macro_leave_the_table_incomplete() -> None:
-    found = replayed(
+    found = tables(
         _on("create", "a", ["$table->id();", "$table->string($this->name());"]),
         _on("create", "b", ["$table->id();", "$table->auditColumns();"]),
+        _on("create", "c", ["$table->string(config('none.column'));"]),
     )
-
     assert found.tables["a"].reasons
     assert [*found.tables["b"].reasons] == ["auditColumns is not known"]
+    assert columns(found, "c") == []
+    assert [*found.tables["c"].reasons] == ["the name of a column is not known"]
 
 
 def test_loops_over_constants_and_own_methods_are_followed() -> None:
@@ -224,10 +221,8 @@ def test_loops_over_constants_and_own_methods_are_followed() -> None:
         "    Schema::create($name, function ($t) use ($name) { $this->fill($t, $name); });",
         "}",
     ).replace("};\n", "private function fill($t, $n) { $t->id(); $t->string($n.'_code'); } };\n")
-
-    tables = replayed(text).tables
-
-    assert {n: [*t.columns] for n, t in tables.items()} == {
+    found = tables(text)
+    assert {name: columns(found, name) for name in found.tables} == {
         "x": ["id", "x_code"],
         "y": ["id", "y_code"],
     }
@@ -238,15 +233,14 @@ def test_loops_over_constants_and_own_methods_are_followed() -> None:
     ["ALTER TABLE `a` ADD b INT", "alter table only public.a drop column b", "RENAME TABLE a TO b"],
 )
 def test_a_statement_in_sql_leaves_its_table_incomplete(sql: str) -> None:
-    found = replayed(_on("create", "a", ["$table->id();"]), migration(f"DB::statement('{sql}');"))
-
+    found = tables(_on("create", "a", ["$table->id();"]), migration(f"DB::statement('{sql}');"))
     assert [*found.tables["a"].reasons] == ["SQL is not known"]
     assert len(found.tables["a"].evidence) == 2
 
 
 def test_a_table_dropped_in_sql_is_gone() -> None:
     drop = migration("DB::statement('DROP TABLE IF EXISTS a; INSERT INTO b VALUES (1)');")
-    assert replayed(_on("create", "a", ["$table->id();"]), drop).tables == {}
+    assert tables(_on("create", "a", ["$table->id();"]), drop).tables == {}
 
 
 @pytest.mark.parametrize(
@@ -272,11 +266,9 @@ def test_a_definition_kept_in_a_variable_is_followed() -> None:
         "Schema::create('a', $define);",
         "Schema::create('b', $define);",
     )
-
-    tables = replayed(text).tables
-
-    assert {n: [*t.columns] for n, t in tables.items()} == {"a": ["code"], "b": ["code"]}
-    assert not any(table.reasons for table in tables.values())
+    found = tables(text)
+    assert {name: columns(found, name) for name in found.tables} == {"a": ["code"], "b": ["code"]}
+    assert not any(table.reasons for table in found.tables.values())
 
 
 CREATED = "Schema::create('a', function (Blueprint $t) { $t->id(); });"
@@ -284,18 +276,6 @@ CREATED = "Schema::create('a', function (Blueprint $t) { $t->id(); });"
 
 def added(column: str, table: str = "a") -> str:
     return f"Schema::table('{table}', function (Blueprint $t) {{ $t->string('{column}'); }});"
-
-
-def tables(*texts: str, **files: str) -> MigratedTables:
-    """Return the tables of migrations, in order, with files of settings by name."""
-    given = {f"database/migrations/2024_01_{n:02}_000000_step.php": t for n, t in enumerate(texts)}
-    given |= {f"config/{name}.php": f"<?php return {text};" for name, text in files.items()}
-    facts = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
-    return resolve_tables(facts)
-
-
-def columns(found: MigratedTables, table: str = "a") -> list[str]:
-    return [*found.tables[table].columns]
 
 
 @pytest.mark.parametrize(
@@ -310,20 +290,16 @@ def columns(found: MigratedTables, table: str = "a") -> list[str]:
 )
 def test_all_branches_are_applied_and_leave_the_table_incomplete(body: str) -> None:
     found = tables(migration(CREATED), migration(body))
-
     assert columns(found) == ["id", "my", "lite"]
-    assert next(iter(found.tables["a"].reasons)) == (
-        "a statement depends on a condition whose value is unknown"
-    )
+    reason = next(iter(found.tables["a"].reasons))
+    assert reason == "a statement depends on a condition whose value is unknown"
 
 
 def test_methods_that_only_return_are_read() -> None:
     body = f"foreach ($this->all() as $name) {{ {added('code').replace(chr(39) + 'a' + chr(39), '$name')} }}"
     more = " private function all(): array { return ['a', 'b']; } };\n"
     text = migration(body).removesuffix(TAIL) + "    }\n" + more
-
     found = tables(migration(CREATED, CREATED.replace("'a'", "'b'")), text)
-
     assert columns(found) == columns(found, "b") == ["id", "code"]
     assert not found.tables["a"].reasons
 
@@ -351,10 +327,9 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-def test_names_that_settings_give_are_those_of_the_repository() -> None:
+def test_names_from_settings_are_resolved() -> None:
     old = migration("Schema::create('acl_old', fn (Blueprint $t) => $t->id());")
     found = tables(old, NAMED, **SETTINGS)
-
     assert set(found.tables) == {"acl_roles", "audits", "new"}
     assert columns(found, "acl_roles") == ["id", "role_id", "acl_code"]
     name, index = [*found.tables["acl_roles"].indexes.items()][-1]
@@ -363,21 +338,13 @@ def test_names_that_settings_give_are_those_of_the_repository() -> None:
     assert not found.tables["acl_roles"].reasons
 
 
-def test_settings_that_are_not_told_leave_a_name_unresolved() -> None:
+def test_missing_settings_leave_a_name_unresolved() -> None:
     found = tables(NAMED)
-
     assert set(found.tables) == {"audits"}
     assert [one.fact.values["unread"] for one in found.unresolved] == [
         ["the name of the table", "the name of a column"],
         ["the name of the table"],
     ]
-
-
-def test_a_column_of_an_unknown_name_leaves_the_table_incomplete() -> None:
-    text = "Schema::create('a', fn (Blueprint $t) => $t->string(config('none.column')));"
-    found = tables(migration(text))
-    assert columns(found) == []
-    assert [*found.tables["a"].reasons] == ["the name of a column is not known"]
 
 
 def test_secrets_of_settings_are_not_among_facts() -> None:
@@ -387,12 +354,12 @@ def test_secrets_of_settings_are_not_among_facts() -> None:
 
 
 @pytest.mark.parametrize("text", ["\ue000zz\ue001", "\ue00022\ue001", "\ue0005b5d\ue001", "\ue000"])
-def test_marks_that_a_file_has_by_itself_name_nothing(text: str) -> None:
+def test_our_marks_in_a_file_name_nothing(text: str) -> None:
     found = tables(migration(f"Schema::create('{text}', fn (Blueprint $t) => $t->id());"))
     assert not found.tables or list(found.tables) == [text]
 
 
-def test_methods_that_ask_each_other_end() -> None:
+def test_methods_that_call_each_other_end() -> None:
     methods = "".join(
         f" private function m{n}() {{ return [$this->m{n + 1}(), $this->m{n + 1}()]; }}"
         for n in range(60)
@@ -418,23 +385,13 @@ def test_renamed_column_is_renamed_in_composite_references() -> None:
     assert key.references == ["id", "new"]
 
 
-def schema_facts(path: str, text: str) -> FileFacts:
-    return FileFacts(path, "php", list_schema_facts(PhpSource(text)))
-
-
-def example_files() -> tuple[list[Path], list[Path]]:
-    migrations = [path for path in EXAMPLE.rglob("*.php") if path.parent.name == "migrations"]
-    return sorted(migrations, key=lambda path: path.name), list(EXAMPLE.rglob("schema/*.sql"))
-
-
 @pytest.mark.slow
 def test_the_examples_tables_are_laravels() -> None:
     migrations, dumps = example_files()
     truth = schema_by_laravel(migrations, dumps)
     assert truth["failed"] == []
-
     found = resolve_tables(
-        schema_facts(path.relative_to(EXAMPLE).as_posix(), path.read_text(encoding="utf-8"))
+        FileFacts(path.relative_to(EXAMPLE).as_posix(), "php", read(path.read_text("utf-8")).facts)
         for path in migrations
     )
 

@@ -19,29 +19,21 @@ def rated(
     uri: str, score: float, kind: str = "code", symbol: str = "", *, preferred: bool = False
 ) -> RatedCandidate:
     name = f"{uri}:{symbol}"
-    return RatedCandidate(
-        Candidate(name, uri, "k", 0.0, uri, name, symbol=symbol), score, kind, preferred
-    )
-
-
-def names(found: list[Candidate]) -> list[str]:
-    return [candidate.id.removesuffix(":") for candidate in found]
+    candidate = Candidate(name, uri, "k", 0.0, uri, name, symbol=symbol)
+    return RatedCandidate(candidate, score, kind, preferred)
 
 
 def order(*given: RatedCandidate, asked: QuestionKinds = NOTHING) -> list[str]:
-    return names(arrange_candidates(given, asked, 10))
+    return [one.id.removesuffix(":") for one in arrange_candidates(given, asked, 10)]
 
 
 def test_another_file_comes_before_the_second_passage_of_one() -> None:
     first, second = rated("r/a.php", 1.0, symbol="A::x"), rated("r/a.php", 0.9, symbol="A::y")
-    assert order(first, second, rated("r/b.php", 0.8)) == [
-        "r/a.php:A::x",
-        "r/b.php",
-        "r/a.php:A::y",
-    ]
+    found = order(first, second, rated("r/b.php", 0.8))
+    assert found == ["r/a.php:A::x", "r/b.php", "r/a.php:A::y"]
 
 
-def test_the_best_of_each_kind_that_is_asked_for_comes_up() -> None:
+def test_the_best_of_each_wanted_kind_comes_first() -> None:
     asked = QuestionKinds(frozenset({"policy"}), is_about_tests=False, topic="")
     models = [rated(f"r/{n}.php", 1.0 - n / 100, "model") for n in range(5)]
     policies = [
@@ -68,18 +60,14 @@ def test_methods_come_before_the_head_of_their_class() -> None:
     assert order(model, rated("r/T.php", 0.8, "service", "App\\T::go"))[0] == "r/M.php:App\\M"
 
 
-def test_what_the_caller_prefers_ranks_higher() -> None:
+def test_preferred_candidates_rank_higher() -> None:
     preferred = rated("r/b.php", 0.6, preferred=True)
     assert order(rated("r/a.php", 1.0), preferred) == ["r/b.php", "r/a.php"]
 
 
 def test_evidence_for_a_file_is_its_best_passage_and_the_scores_of_the_others() -> None:
-    passages = [
-        rated("r/one.go", 0.0, symbol="only"),
-        rated("r/three.go", 0.0, symbol="a"),
-        rated("r/three.go", 0.0, symbol="b"),
-        rated("r/three.go", 0.0, symbol="related"),
-    ]
+    passages = [rated("r/three.go", 0.0, symbol=name) for name in ("a", "b", "related")]
+    passages.append(rated("r/one.go", 0.0, symbol="only"))
     candidates = {one.candidate.id: one.candidate for one in passages}
     relevance = {"r/one.go:only": 1.0, "r/three.go:a": 0.5, "r/three.go:b": 0.9}
     relevance["r/three.go:related"] = 0.6
@@ -101,9 +89,7 @@ ITEMS = st.lists(
 
 @pytest.mark.slow
 @given(items=ITEMS, count=st.integers(0, 5))
-def test_every_candidate_is_there_once(
-    items: list[tuple[str, float, str, str]], count: int
-) -> None:
+def test_every_candidate_is_kept_once(items: list[tuple[str, float, str, str]], count: int) -> None:
     given_ = [rated(*item) for item in items]
     asked = QuestionKinds(frozenset({"policy"}), is_about_tests=False, topic="")
     found = arrange_candidates(given_, asked, count)

@@ -24,30 +24,29 @@ ASKED = {
 
 
 @pytest.mark.parametrize(("query", "types"), ASKED.items(), ids=list(ASKED))
-def test_words_of_people_ask_for_kinds(query: str, types: set[str]) -> None:
+def test_words_of_a_question_ask_for_kinds(query: str, types: set[str]) -> None:
     assert find_question_kinds(query).wanted_types == types
 
 
-def test_what_asks_for_a_kind_is_no_topic() -> None:
-    topic = find_question_kinds(
-        "Which endpoint cancels an order, what validates it, and who is allowed to?"
-    )
-    assert topic.topic == "Which cancels an order what it and who is to"
-
-
-def test_compounds_are_there_as_code_has_them() -> None:
-    assert find_question_kinds("two-factor sign-in at Last.fm").topic == (
-        "two-factor twofactor sign-in signin at Last.fm Lastfm"
-    )
-
-
-def test_a_question_of_nothing_else_keeps_its_words() -> None:
-    assert find_question_kinds("endpoints and tables").topic == "and"
-    assert find_question_kinds("tables?").topic == "tables?"
+@pytest.mark.parametrize(
+    ("query", "topic"),
+    [
+        (
+            "Which endpoint cancels an order, what validates it, and who is allowed to?",
+            "Which cancels an order what it and who is to",
+        ),
+        ("endpoints and tables", "and"),
+        ("tables?", "tables?"),
+        # Compounds are also written as in code.
+        ("sign-in at Last.fm", "sign-in signin at Last.fm Lastfm"),
+    ],
+)
+def test_words_that_ask_for_a_kind_are_no_topic_unless_they_are_all(query: str, topic: str) -> None:
+    assert find_question_kinds(query).topic == topic
 
 
 @pytest.mark.parametrize(("query", "tests"), [("Which tests cover it?", True), ("latest", False)])
-def test_questions_about_tests_are_told(query: str, tests: bool) -> None:
+def test_questions_about_tests_are_recognized(query: str, tests: bool) -> None:
     assert find_question_kinds(query).is_about_tests is tests
 
 
@@ -104,7 +103,7 @@ def test_names_are_found_as_they_are_written(query: str, names: tuple[str, ...])
         ("Which controller serves it?", False),
     ],
 )
-def test_questions_for_relations_alone_are_told_from_others(query: str, relational: bool) -> None:
+def test_questions_for_relations_alone_are_recognized(query: str, relational: bool) -> None:
     assert find_question_names(query).is_relational is relational
 
 
@@ -126,17 +125,16 @@ def test_a_name_before_words_without_a_blank_is_a_name_in_a_sentence(query: str,
     assert not asked.is_relational, "it may ask for anything"
 
 
-def test_a_type_that_says_what_a_name_is_asks_for_nothing() -> None:
-    assert find_question_names("Which migrations altered table invoices?").wanted_types == {
-        "migration"
-    }
-    assert "table" in find_question_names("Which tables does InvoiceController touch?").wanted_types
+def test_a_type_that_describes_a_name_asks_for_nothing() -> None:
+    named = find_question_names("Which migrations altered table invoices?")
+    assert named.wanted_types == {"migration"}
+    asked = find_question_names("Which tables does InvoiceController touch?")
+    assert "table" in asked.wanted_types
 
 
-def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
-    asked = find_question_names(
-        "what about FooBar", route_name="a.b", controller_class="C", table_name="invoices"
-    )
+def test_given_names_come_first_and_names_are_limited() -> None:
+    given = {"route_name": "a.b", "controller_class": "C", "table_name": "invoices"}
+    asked = find_question_names("what about FooBar", **given)
     assert asked.names == ("a.b", "C", "table:invoices", "FooBar")
     many = " ".join(f"NameOf{number}" for number in range(100))
     assert len(find_question_names(many).names) == MAX_NAMES
@@ -152,9 +150,8 @@ def test_long_questions_take_no_longer_than_their_length(query: str) -> None:
 
 
 def test_no_name_has_a_zero_byte_which_no_database_takes() -> None:
-    assert not any(
-        "\x00" in name for name in find_question_names("what is `a\x00b` in `c.d\x00`?").names
-    )
+    names = find_question_names("what is `a\x00b` in `c.d\x00`?").names
+    assert not any("\x00" in name for name in names)
 
 
 @pytest.mark.parametrize(

@@ -60,75 +60,72 @@ def symbol(name: str) -> FoundSymbol:
     return FoundSymbol(name, "class", True, 1, 1, *fake, {name: kind}, local_name=name)
 
 
-def brought(fake: FakeRelations, **found: float) -> Flow:
-    view = RelationView(fake, FlatScopes(), Caller())  # type: ignore[arg-type]
+def view_of(fake: FakeRelations) -> RelationView:
+    return RelationView(fake, FlatScopes(), Caller())  # type: ignore[arg-type]
+
+
+def nodes_of(*names: str) -> dict[NodeKey, Node]:
+    return {("r", name): build_node(symbol(name)) for name in names}
+
+
+def flow_of(*edges: tuple[str, str, str], **found: float) -> Flow:
+    """Return what flows over edges from results with these scores."""
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
-    nodes = {key: build_node(symbol(key[1])) for key in seeds}
-    return flow_from_results(view, Neighbourhoods(), seeds, nodes)
+    view = view_of(FakeRelations(*edges))
+    return flow_from_results(view, Neighbourhoods(), seeds, nodes_of(*found))
 
 
-def scores(found: Flow) -> dict[str, float]:
-    return {one.node.name: one.score for one in found.nodes}
+def scores(*edges: tuple[str, str, str], **found: float) -> dict[str, float]:
+    return {one.node.name: one.score for one in flow_of(*edges, **found).nodes}
 
 
-def test_what_several_lead_to_gets_the_sum() -> None:
-    fake = FakeRelations(("A", "calls", "X"), ("B", "calls", "X"), ("A", "calls", "Y"))
-    found = scores(brought(fake, A=1.0, B=1.0))
+def test_a_node_gets_the_sum_of_several_results() -> None:
+    edges = (("A", "calls", "X"), ("B", "calls", "X"), ("A", "calls", "Y"))
+    found = scores(*edges, A=1.0, B=1.0)
     assert found["X"] > found["Y"] > 0
-    alone = scores(brought(fake, A=1.0))
-    assert found["X"] > alone["X"]
+    assert found["X"] > scores(*edges, A=1.0)["X"]
 
 
-def test_what_everything_is_related_to_gets_less() -> None:
+def test_a_node_that_everything_uses_gets_less() -> None:
     crowd = [(f"C{number}", "uses_model", "M1") for number in range(200)]
-    fake = FakeRelations(("A", "uses_model", "M1"), ("A", "uses_model", "M2"), *crowd)
-    found = scores(brought(fake, A=1.0))
+    found = scores(("A", "uses_model", "M1"), ("A", "uses_model", "M2"), *crowd, A=1.0)
     assert found["M2"] > 1.5 * found["M1"] > 0
 
 
 def test_relevance_fades_along_a_chain_and_its_path_is_returned() -> None:
-    fake = FakeRelations(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"))
-    found = brought(fake, A=1.0)
-    assert scores(found)["B"] > scores(found)["J"] > scores(found)["D"]
-    [path] = [one.path for one in found.nodes if one.node.name == "D"]
-    assert path == ("A", "B", "J", "D")
+    found = flow_of(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"), A=1.0)
+    nodes = {one.node.name: one for one in found.nodes}
+    assert nodes["B"].score > nodes["J"].score > nodes["D"].score
+    assert nodes["D"].path == ("A", "B", "J", "D")
 
 
-def test_it_does_not_go_on_for_ever() -> None:
-    fake = FakeRelations(*((f"A{n}", "calls", f"A{n + 1}") for n in range(9)))
-    assert set(scores(brought(fake, A0=1.0))) == {"A0", "A1", "A2", "A3"}
-    ring = FakeRelations(("A", "calls", "B"), ("B", "calls", "A"))
-    assert set(scores(brought(ring, A=1.0))) == {"A", "B"}
+def test_relevance_flows_three_steps_and_ends_in_a_ring() -> None:
+    chain = [(f"A{n}", "calls", f"A{n + 1}") for n in range(9)]
+    assert set(scores(*chain, A0=1.0)) == {"A0", "A1", "A2", "A3"}
+    assert set(scores(("A", "calls", "B"), ("B", "calls", "A"), A=1.0)) == {"A", "B"}
 
 
-def test_what_was_found_gains_by_its_neighbours() -> None:
-    fake = FakeRelations(("A", "calls", "B"))
-    found = scores(brought(fake, A=1.0, B=0.5))
-    assert found["A"] > 0
+def test_a_result_gains_by_its_neighbours() -> None:
+    assert scores(("A", "calls", "B"), A=1.0, B=0.5)["A"] > 0
 
 
-def test_a_made_job_is_dispatched() -> None:
-    fake = FakeRelations(("A", "makes", "J"), ("A", "makes", "S"))
-    found = scores(brought(fake, A=1.0))
+def test_a_created_job_is_dispatched() -> None:
+    found = scores(("A", "makes", "J"), ("A", "makes", "S"), A=1.0)
     assert found["J"] > found["S"] > 0
 
 
 def test_a_policy_is_found_by_the_name_of_its_model() -> None:
-    fake = FakeRelations(("MPolicy", "takes", "M"), ("A", "uses_model", "M"), ("B", "takes", "M"))
-    found = scores(brought(fake, A=1.0))
+    edges = (("MPolicy", "takes", "M"), ("A", "uses_model", "M"), ("B", "takes", "M"))
+    found = scores(*edges, A=1.0)
     assert found["MPolicy"] > found["B"]
 
 
 def test_documents_that_state_relations_are_returned() -> None:
-    fake = FakeRelations(("docs/adr/1.md", "documents", "A"))
-    assert brought(fake, A=1.0).stating_documents == {
-        "docs/adr/1.md": brought(fake, A=1.0).nodes[0].score
-    }
+    found = flow_of(("docs/adr/1.md", "documents", "A"), A=1.0)
+    assert found.stating_documents == {"docs/adr/1.md": found.nodes[0].score}
 
 
 class CountingRelations(FakeRelations):
-    """Relations that count their reads."""
-
     def __init__(self, *edges: tuple[str, str, str], cut: bool = False) -> None:
         super().__init__(*edges)
         self.read: list[set[str]] = []
@@ -137,14 +134,6 @@ class CountingRelations(FakeRelations):
     def find_edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
         self.read.append(set(nodes))
         return FoundEdges(super().find_edges(nodes).edges, cut=self.cut)
-
-
-def view_of(fake: FakeRelations) -> RelationView:
-    return RelationView(fake, FlatScopes(), Caller())  # type: ignore[arg-type]
-
-
-def nodes_of(*names: str) -> dict[NodeKey, Node]:
-    return {("r", name): build_node(symbol(name)) for name in names}
 
 
 def read_neighbourhoods(
@@ -156,10 +145,8 @@ def read_neighbourhoods(
 
 
 CHAIN = (
-    ("A", "calls", "B"),
-    ("B", "dispatches", "J"),
-    ("C", "uses_model", "M"),
-    ("A", "calls", "M"),
+    *(("A", "calls", "B"), ("B", "dispatches", "J")),
+    *(("C", "uses_model", "M"), ("A", "calls", "M")),
 )
 
 
@@ -175,10 +162,10 @@ def test_a_node_is_read_once() -> None:
 
 def test_ways_are_the_same_whatever_was_asked_before() -> None:
     kept = Neighbourhoods()
+    fake = CountingRelations(*CHAIN)
     for names in (("A",), ("B", "J"), ("M", "A", "C"), ("J", "C")):
-        assert read_neighbourhoods(CountingRelations(*CHAIN), kept, *names) == read_neighbourhoods(
-            CountingRelations(*CHAIN), Neighbourhoods(), *names
-        )
+        fresh = read_neighbourhoods(fake, Neighbourhoods(), *names)
+        assert read_neighbourhoods(fake, kept, *names) == fresh
 
 
 def test_ways_with_the_greatest_shares_come_first_and_both_directions_count() -> None:
@@ -215,17 +202,15 @@ class PartlyInferred(CountingRelations):
     """Relations of which those to names that start with I are inferred."""
 
     def find_edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
-        found = super().find_edges(nodes).edges
-        inferred = [e._replace(how="inferred", confidence=0.6) for e in found]
         return FoundEdges(
             [
-                sure if not sure.target.startswith("I") else other
-                for sure, other in zip(found, inferred, strict=True)
+                e._replace(how="inferred", confidence=0.6) if e.target.startswith("I") else e
+                for e in super().find_edges(nodes).edges
             ]
         )
 
 
-def test_what_is_inferred_takes_nothing_from_what_is_stated() -> None:
+def test_inferred_relations_take_nothing_from_stated_ones() -> None:
     fake = [("A", "calls", "B"), ("A", "calls", "I1"), ("A", "calls", "I2")]
     sure = shares(PartlyInferred(fake[0]), "A")["B"]
     one = shares(PartlyInferred(*fake[:2]), "A")
@@ -259,7 +244,7 @@ def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
         assert ("r", "R") not in {neighbour.key for neighbour in second.neighbours}
 
 
-def test_what_everything_names_leaves_room_for_the_others() -> None:
+def test_a_node_with_too_many_relations_leaves_room_for_others() -> None:
     class Crowded(CountingRelations):
         """Relations that are truncated when they are read together with M."""
 
@@ -278,7 +263,7 @@ def test_what_everything_names_leaves_room_for_the_others() -> None:
     assert len(fake.read) == read
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_neighbourhoods_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.relevance._MAX_NEIGHBOURS", 3)
     fake, kept = CountingRelations(*CHAIN), Neighbourhoods()
     first = read_neighbourhoods(fake, kept, "B")
@@ -306,8 +291,6 @@ def test_a_walk_finds_the_same_with_and_without_what_was_kept() -> None:
     for seeds in ({"A0": 1.0, "A3": 0.7}, {"B1": 0.9}, {"A0": 0.4, "J2": 1.0}):
         found = {("r", name): value for name, value in seeds.items()}
         nodes = nodes_of(*seeds)
-        fresh = flow_from_results(
-            view_of(CountingRelations(*edges)), Neighbourhoods(), found, nodes
-        )
+        fresh = flow_from_results(view_of(fake), Neighbourhoods(), found, nodes)
         assert flow_from_results(view_of(fake), kept, found, nodes) == fresh
         assert fresh.nodes

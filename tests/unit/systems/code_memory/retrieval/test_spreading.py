@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,18 +23,19 @@ def list_files(order: list[DistinctText]) -> str:
     return "".join(distinct.candidate.uri for distinct in order)
 
 
-def test_two_of_the_first_eight_belong_to_the_same_file() -> None:
-    order = build_order("aaaaaabcdefgha")
-    assert list_files(spread_files(order, ())) == "aabcdefg" + "aaaa" + "ha"
-
-
-def test_few_files_are_shown_by_rank() -> None:
-    assert list_files(spread_files(build_order("aaaabaa"), ())) == "aab" + "aaaa"
-
-
-def test_leading_candidates_keep_their_positions_and_count() -> None:
-    order = build_order("aaaabaca")
-    assert list_files(spread_files(order, ("a0", "a1", "a2"))) == "aaa" + "bc" + "aaa"
+@pytest.mark.parametrize(
+    ("files", "leading", "spread"),
+    [
+        ("aaaaaabcdefgha", (), "aabcdefg" + "aaaa" + "ha"),
+        ("aaaabaa", (), "aab" + "aaaa"),
+        ("aaaabaca", ("a0", "a1", "a2"), "aaa" + "bc" + "aaa"),
+    ],
+    ids=["two of the first eight", "few files", "leading candidates stay"],
+)
+def test_a_file_has_two_of_the_first_eight_passages(
+    files: str, leading: tuple[str, ...], spread: str
+) -> None:
+    assert list_files(spread_files(build_order(files), leading)) == spread
 
 
 @given(st.text("abcdef", max_size=30), st.integers(0, 12))

@@ -9,9 +9,8 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
-from rag_assets.search.progress import SearchProgress, VerifiedCandidates
+from rag_assets.search.progress import VerifiedCandidates
 from rag_assets.search.recall import VerifyStep
-from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval import questions
 from rag_assets.systems.code_memory.retrieval.questions import report_unknown_names
@@ -22,9 +21,8 @@ HIT = cast("Hit", object())
 @pytest.fixture
 def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
     view = Mock()
-    view.find_by_name.return_value = view.find_by_suffix.return_value = (
-        view.find_files_by_suffix.return_value
-    ) = []
+    for find in (view.find_by_name, view.find_by_suffix, view.find_files_by_suffix):
+        find.return_value = []
     view.find_edges_of_names.return_value.edges = []
     monkeypatch.setattr(questions, "RelationViews", lambda _: Mock(get_view=lambda _: view))
     monkeypatch.setattr(questions, "find_nearest_names", lambda *_: [])
@@ -34,8 +32,6 @@ def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
 def answer_to(
     monkeypatch: pytest.MonkeyPatch, query: str, text: str = "", leading: Any = (), **given: str
 ) -> SearchAnswer:
-    """Return the answer to a request in a project with one text."""
-
     async def confirmed(_: object, __: object, rankings: Any) -> VerifiedCandidates:
         return VerifiedCandidates(rankings, {}, 0, 0.0)
 
@@ -46,28 +42,18 @@ def answer_to(
     monkeypatch.setattr(VerifyStep, "confirm", confirmed)
     progress = Mock(scopes=frozenset(), moved=Mock(), walk=Mock(leading=leading))
     progress.search.request = SearchRequest.of(query=query, **given)
-    services = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
-    return asyncio.run(
-        report_unknown_names(
-            cast("SearchServices", services),
-            cast("SearchProgress", progress),
-            SearchAnswer(hits=(HIT,)),
-        )
-    )
+    services: Any = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
+    return asyncio.run(report_unknown_names(services, progress, SearchAnswer(hits=(HIT,))))
 
 
-def test_a_question_of_an_unknown_name_has_no_hits(
-    monkeypatch: pytest.MonkeyPatch, view: Mock
-) -> None:
+def test_an_unknown_name_has_no_hits(monkeypatch: pytest.MonkeyPatch, view: Mock) -> None:
     answer = answer_to(monkeypatch, "FlurbController")
     assert (answer.hits, answer.needs_clarification) == ((), True)
     assert [warning.field for warning in answer.warnings] == ["query"]
 
 
 @pytest.mark.parametrize("query", ["Program.cs", "Main.kt", "Index.cshtml", "Package.swift"])
-def test_the_name_of_a_file_is_known(
-    monkeypatch: pytest.MonkeyPatch, view: Mock, query: str
-) -> None:
+def test_a_file_name_is_known(monkeypatch: pytest.MonkeyPatch, view: Mock, query: str) -> None:
     view.find_files_by_suffix.side_effect = lambda name: [object()] if name == query else []
     answer = answer_to(monkeypatch, query)
     assert (answer.hits, answer.warnings) == ((HIT,), ())
@@ -78,16 +64,14 @@ def test_hits_of_exactly_the_name_are_kept(monkeypatch: pytest.MonkeyPatch, view
 
 
 @pytest.mark.parametrize("query", ["UserController在哪里定义", "where is FlurbController defined"])
-def test_an_unknown_name_in_a_sentence_leaves_hits(
-    monkeypatch: pytest.MonkeyPatch, view: Mock, query: str
-) -> None:
+def test_a_sentence_keeps_its_hits(monkeypatch: pytest.MonkeyPatch, view: Mock, query: str) -> None:
     answer = answer_to(monkeypatch, query)
     assert answer.hits == (HIT,)
     assert [warning.field for warning in answer.warnings] == ["query"]
 
 
 @pytest.mark.parametrize("table", ["Users", "table:Users"])
-def test_a_given_table_that_texts_mention_is_known(
+def test_a_mentioned_table_is_known(
     monkeypatch: pytest.MonkeyPatch, view: Mock, table: str
 ) -> None:
     query, text = "where are rows deleted", "DELETE FROM users WHERE id = 1"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from rag_assets.systems.code_memory.languages.python.source import (
     get_module_name,
     resolve_reference,
 )
+from tests.unit.systems.code_memory.languages.readers import assert_units_cover
 
 TEXT = """
 import os.path
@@ -69,11 +68,8 @@ def stated(kind: str, symbol: str) -> list[str]:
     return [fact.values["name"] for fact in facts if fact.kind == kind and fact.symbol == symbol]
 
 
-def test_ancestors_are_references() -> None:
+def test_calls_are_stated_only_where_the_receiver_is_known() -> None:
     assert stated("extends", "Sender") == ["..core.Base", "billing.models.Invoice.Mixin"]
-
-
-def test_calls_are_told_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "Sender.send") == [
         *("os.path.join", "numpy.zeros", "billing.models.Line.text", ".rates.Rate.value"),
         *(":Sender.send", "billing.models.Invoice", "billing.models.Invoice.save"),
@@ -104,9 +100,6 @@ class A(Base, Mixin):
         *(":A.deep", ".b.Base.deep", ":Mixin.deep"),
         *(":A.make", ".b.Base.make", ":Mixin.make"),
     ]
-
-
-def test_the_parent_of_one_base_is_known() -> None:
     text = "from a import B\nclass C(B):\n    def m(self):\n        super().m()\n"
     assert [f.values["name"] for f in read(text).facts if f.kind == "calls"] == ["a.B.m"]
 
@@ -203,10 +196,8 @@ class Migration(migrations.Migration):
 
 
 def units(text: str) -> list[tuple[str, str, bool, str]]:
-    return [
-        (unit.role, unit.symbol, unit.alone, text[unit.start : unit.end])
-        for unit in read(text).units
-    ]
+    found = read(text).units
+    return [(one.role, one.symbol, one.alone, text[one.start : one.end]) for one in found]
 
 
 def test_a_view_is_its_head_and_each_method() -> None:
@@ -255,11 +246,8 @@ def test_operations_on_tables_are_units_of_a_migration() -> None:
 
 def test_settings_are_keys_and_lists_of_routes_are_groups() -> None:
     settings = "DEBUG = True\nINSTALLED_APPS = [\n    'billing',\n]\nif DEBUG:\n    X = 1\n"
-    assert [unit[:2] for unit in units(settings)] == [
-        ("key", "DEBUG"),
-        ("key", "INSTALLED_APPS"),
-        ("rest", ""),
-    ]
+    found = [unit[:2] for unit in units(settings)]
+    assert found == [("key", "DEBUG"), ("key", "INSTALLED_APPS"), ("rest", "")]
     urls = "urlpatterns = [\n    path('a/', a),\n    path('b/', b),\n]\n"
     [only] = read(urls).units
     assert only.role == "group"
@@ -269,7 +257,4 @@ def test_settings_are_keys_and_lists_of_routes_are_groups() -> None:
 @given(st.lists(st.sampled_from([*VIEW.splitlines(), *MODEL.splitlines(), "é = '…'", "\t)"])))
 def test_units_cover_any_text_and_do_not_overlap(lines: list[str]) -> None:
     text = "\n".join(lines)
-    found = read(text).units
-    visible = "".join("".join(text[unit.start : unit.end].split()) for unit in found)
-    assert visible == "".join(text.split())
-    assert all(a.end <= b.start for a, b in pairwise(found))
+    assert_units_cover(text, read(text))

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy
 
 from rag_assets.systems.code_memory.languages.python.facts import read
+from tests.unit.systems.code_memory.languages.readers import assert_units_cover
 
 FOLDERS = {
     "json": Path(json.__file__).parent,
@@ -46,21 +47,16 @@ def differences(text: str) -> list[object]:
     tree = ast.parse(text)
     found = read(text)
     starts = [0, *(at + 1 for at, mark in enumerate(text) if mark == "\n")]
-
-    def line(offset: int) -> int:
-        return bisect_right(starts, offset)
-
     declared = {
-        (fact.symbol, line(fact.start), line(fact.end - 1))
+        (fact.symbol, bisect_right(starts, fact.start), bisect_right(starts, fact.end - 1))
         for fact in found.facts
         if fact.kind == "declares"
     }
     values = [fact.values for fact in found.facts if fact.kind == "imports"]
     imported = sorted((v["name"], v["alias"], v["level"], v["member"]) for v in values)
-    visible = "".join("".join(text[unit.start : unit.end].split()) for unit in found.units)
+    assert_units_cover(text, found)
     wrong: list[object] = [*(declared ^ set(definitions(tree)))]
     wrong += [] if imported == sorted(imports(tree)) else [imported]
-    wrong += [] if visible == "".join(text.split()) else ["units do not cover the text"]
     return wrong + list(found.notes)
 
 
