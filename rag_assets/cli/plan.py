@@ -99,7 +99,9 @@ def _format_cpu_time(work: Preview) -> str:
 def _format_duration(estimate: Estimate, *, is_batch: bool) -> str:
     if estimate.seconds is None:
         return f"unknown until a sync has measured: {', '.join(estimate.rates_lacking)}"
-    return f"about {duration(estimate.seconds)}{', and up to a day for the batch' if is_batch else ''}"
+    return (
+        f"about {duration(estimate.seconds)}{', and up to a day for the batch' if is_batch else ''}"
+    )
 
 
 def _format_disk(estimate: Estimate) -> str:
