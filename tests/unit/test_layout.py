@@ -58,14 +58,24 @@ def test_every_proof_of_a_workspace_exists_and_every_test_with_the_daemon_is_one
     assert {name for path, name in named if path == of_daemon} == names_of_tests(of_daemon)
 
 
-def test_only_long_tests_are_left_out_and_ci_runs_them() -> None:
+def test_make_test_runs_all_unit_tests_and_existing_others() -> None:
+    printed = subprocess.run(
+        ["make", "--dry-run", "test"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.replace("\\\n", " ")
+    assert '-m "not long"' in printed
+    chosen = {word for word in printed.split() if word.startswith("tests/")}
+    assert "tests/unit" in chosen
+    assert [path for path in chosen if not (ROOT / path).exists()] == []
+
+
+def test_make_test_all_leaves_out_no_test_and_ci_only_nightly_ones() -> None:
     make = MAKE.read_text()
-    recipes = dict(re.findall(r"^(test|test-all): setup\n\t@(.*)$", make, re.M))
+    recipe = re.search(r"^test-all: setup\n\t@(.*)$", make, re.M)
     runs_all = re.search(r"^TESTED := (.*)$", make, re.M)
     assert runs_all is not None
     assert not {"-m", "-k", "--deselect", "--ignore"} & set(runs_all[1].split()[2:])
-    assert recipes["test"].split(" --")[0] == '$(TESTED) -m "not long"'
-    assert recipes["test-all"].split() == ["$(TESTED)", "--durations=40", "--durations-min=20"]
+    assert recipe is not None
+    assert recipe[1].split() == ["$(TESTED)", "--durations=40", "--durations-min=20"]
     assert "\nmake test-ci\n" in (ROOT / ".ci" / "run").read_text()
 
 
