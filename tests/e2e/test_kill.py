@@ -289,6 +289,8 @@ def test_a_first_sync_killed_at_every_write_boundary(
         folder = shared_installation.add_tenant(name, **FAST, index={"placement": "dedicated"})
         (folder / "only.md").write_text(f"# Only\n\nOf {name}.\n")
 
+    add("registering")  # The first sync of an installation also registers it.
+    assert server.run("sync", "registering").code == 0
     add("first-0")
     undisturbed = server.run("sync", "first-0", kill_before=0)
     assert undisturbed.code == 0, undisturbed.err

@@ -198,7 +198,7 @@ def test_a_copied_home_is_refused_and_a_moved_one_is_not(production: Site, tmp_p
     assert f"{duplicate} is a copy of {production.home}" in refusal
     # Its catalog is the original's own: to clone that would take it from the original.
     refusal = Site(duplicate, production.environment).refused("installation", "clone", "--yes")
-    assert "and not a copy" in refusal
+    assert "itself, and is not a copy" in refusal
     assert "RAG_ASSETS_DATABASE_URL" in refusal
     shutil.rmtree(duplicate)
     moved = tmp_path / "moved"
