@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 
 import pytest
+from anyio.to_thread import run_sync
 
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
@@ -26,6 +27,8 @@ from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.search.progress import Ranking, SearchProgress, VerifiedCandidates
+from rag_assets.search.recall import VerifyStep
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.systems.code_memory.pipeline.fact_store import FACTS
 from rag_assets.systems.workspace.settings import FOLLOW_UP
@@ -188,3 +191,22 @@ def stages_of(
         "derived": derived.changed,
         "pending": published.pending + derived.changed,
     }
+
+
+def sync_before_verification(
+    monkeypatch: pytest.MonkeyPatch, driver: Driver, tenant: str
+) -> list[str]:
+    """Sync a tenant after the next search has queried the index; return the tenants synced."""
+    synced: list[str] = []
+    confirm = VerifyStep.confirm
+
+    async def sync_and_confirm(
+        self: VerifyStep, progress: SearchProgress, rankings: Sequence[Ranking]
+    ) -> VerifiedCandidates:
+        if not synced:
+            synced.append(tenant)
+            await run_sync(driver.sync, tenant)
+        return await confirm(self, progress, rankings)
+
+    monkeypatch.setattr(VerifyStep, "confirm", sync_and_confirm)
+    return synced

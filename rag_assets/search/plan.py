@@ -200,7 +200,9 @@ class SearchPlan:
             name, step = self._steps[at]
             progress = await self._run_step(name, step, progress)
             if progress.repeat and repeats < _MAX_REPEATS:
-                progress = replace(progress, rankings=(), walk=None, verified=None, repeat=False)
+                progress = replace(
+                    progress, rankings=(), walk=None, verified=None, repeat=False, step_values={}
+                )
                 at, repeats = 0, repeats + 1
             else:
                 at += 1

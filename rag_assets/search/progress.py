@@ -371,7 +371,7 @@ class SearchProgress:
         floor: floor of the question (see scoring), if it calibrates the threshold.
         walk: result of the walk that found candidates; None without a walk.
         concurrent_walk: walks while the index is searched; None without such a walk.
-        replaced: documents for which the last attempt found only outdated versions.
+        replaced: documents of which the last attempt found only outdated or just deleted versions.
         recall_attempts: number of attempts to recall current versions since entries were last
             read.
         read_attempts: number of attempts to read the recalled entries.
@@ -381,7 +381,7 @@ class SearchProgress:
         reading: how well the embedder reads the question; if "unread", words alone rank, unless
             vectors were requested.
         index_fault: why the index is incomplete; None if no fault is known.
-        step_values: values that a step keeps for later steps of the same search, by names that
+        step_values: values that a step keeps for later steps of the same attempt, by names that
             the step chooses.
     """
 

@@ -257,7 +257,8 @@ class VerifyStep:
         """Keep the candidates whose version is the one that the caller may read now.
 
         A document can be replaced between the search of the index and the query to the catalog. The
-        search then has only an outdated version, and is repeated.
+        search then has only an outdated version, and is repeated. It is also repeated if a document
+        was deleted in the meantime, since its content may have moved to another document.
         """
         with progress.timings.measure("search"):
             verified = await self.confirm(progress, progress.rankings)
@@ -269,6 +270,7 @@ class VerifyStep:
             verified = _cut_vector_rankings(verified, count)
         replaced = frozenset(_list_replaced(progress.rankings, verified))
         replaced |= self._list_outdated(progress, verified)
+        replaced |= await self._list_just_deleted(progress, verified)
         recalls = progress.recall_attempts + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
             return replace(progress, replaced=replaced, recall_attempts=recalls, repeat=True)
@@ -301,6 +303,21 @@ class VerifyStep:
             for candidate in ranking.candidates
             if candidate.document_id in former
         )
+
+    async def _list_just_deleted(
+        self, progress: SearchProgress, verified: VerifiedCandidates
+    ) -> frozenset[tuple[str, str, str]]:
+        """Return the candidates' unreadable documents if one of them was deleted a moment ago."""
+        unreadable = {
+            (candidate.document_id, candidate.index_key, "")
+            for ranking in progress.rankings
+            for candidate in ranking.candidates
+            if candidate.document_id not in verified.versions
+        }
+        ids = {document_id for document_id, *_ in unreadable}
+        if not ids or not await self._reader.were_any_just_deleted(progress.ref.id, ids):
+            return frozenset()
+        return frozenset(unreadable)
 
     async def verify_again(self, progress: SearchProgress) -> SearchProgress:
         """Return the progress without the candidates that the catalog no longer confirms."""

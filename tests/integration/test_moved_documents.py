@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.pipeline import publishing
 from rag_assets.pipeline.drift import inspect_index
-from tests.driving import Driver
+from tests.driving import Driver, sync_before_verification
 from tests.installation import FAST, Installation
 
 FILES = 12
@@ -56,6 +56,19 @@ def test_a_folder_that_is_renamed_answers_at_any_moment(
     with driver.locked(tenant) as ctx:
         assert all(state.is_healthy for state in inspect_index(ctx))
         assert {one.uri for one in ctx.catalog.documents.all(tenant)} == {f"files/{n}" for n in new}
+
+
+def test_a_search_during_which_a_move_ends_finds_the_new_location(
+    shared_installation: Installation, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = "moved-meanwhile"
+    folder = shared_installation.add_tenant(tenant, **FAST)
+    (folder / "a.md").write_text(text(1))
+    driver.sync(tenant)
+    (folder / "a.md").rename(folder / "b.md")
+    syncs = sync_before_verification(monkeypatch, driver, tenant)
+    assert found(shared_installation, tenant) == {"b.md"}
+    assert syncs == [tenant]
 
 
 def test_a_run_that_died_before_it_ended_the_moves_makes_the_tenant_due(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +16,12 @@ from rag_assets.storage.catalog.accounts.access import (
     select_readable_scopes,
 )
 from rag_assets.storage.catalog.builds.generations import Generation, read_generation
-from rag_assets.storage.catalog.database import Database, TenantRef, build_texts_parameter
+from rag_assets.storage.catalog.database import (
+    Database,
+    TenantRef,
+    build_texts_parameter,
+    matches_any,
+)
 from rag_assets.storage.catalog.documents.readable import (
     ReadableVersion,
     map_by_document,
@@ -26,6 +32,7 @@ from rag_assets.storage.catalog.records.pages import select_readable_within
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import (
     document_index,
+    documents,
     generations,
     organizations,
     pages,
@@ -35,6 +42,8 @@ from rag_assets.storage.catalog.tables import tenants as tenants_table
 from rag_assets.storage.catalog.tenants.table import State, build_unknown_tenant_error
 
 _MAX_CONNECTIONS = 8
+_RECENT = timedelta(minutes=1)
+"""Age up to which a deletion counts as recent; no search takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,7 @@ class SearchStateReader:
             build_texts_parameter("pages"),
             build_texts_parameter("principals"),
         )
+        self._deleted = Statement(_select_recently_deleted())
         self._within = Statement(within.limit(sa.bindparam("limit", type_=sa.Integer)))
 
     async def search_state(
@@ -166,6 +176,11 @@ class SearchStateReader:
         parameters = {"tenant": tenant_id, "generation": generation, "limit": 2}
         return len(await self._statements.rows(self._some, parameters)) > 1
 
+    async def were_any_just_deleted(self, tenant_id: str, document_ids: Collection[str]) -> bool:
+        """Return whether one of these documents was deleted within the last minute."""
+        parameters = {"tenant": tenant_id, "documents": [*document_ids]}
+        return bool(await self._statements.rows(self._deleted, parameters))
+
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
         """Return how many entries a build should have; None if the build does not exist."""
         rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
@@ -233,4 +248,17 @@ def _select_readable_versions() -> sa.Select[Any]:
             indexed.chunk_count > 0,
         )
         .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+
+
+def _select_recently_deleted() -> sa.Select[Any]:
+    return (
+        sa.select(sa.literal(1))
+        .where(
+            documents.c.tenant == sa.bindparam("tenant", type_=sa.Text),
+            matches_any(documents.c.document_id, build_texts_parameter("documents")),
+            documents.c.status == "DELETED",
+            documents.c.changed_at > sa.func.now() - _RECENT,
+        )
+        .limit(1)
     )

@@ -17,7 +17,7 @@ from rag_assets.search import Retriever
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from tests.code_index import differences, index_of
-from tests.driving import Driver
+from tests.driving import Driver, sync_before_verification
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
 
@@ -151,6 +151,22 @@ def test_back_from_a_branch_far_away_no_vector_is_paid_and_no_answer_is_empty(
     assert asked.lacking == []
     assert asked.asked > 10
     assert_as_fresh(shared_installation, driver, tenant, made.root)
+
+
+def test_a_search_during_which_a_file_moves_finds_its_definition(
+    shared_installation: Installation, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = "moved-meanwhile"
+    made = MadeRepository(shared_installation.home.parent / "sources" / tenant)
+    made.commit({**STEADY, "quay/keeper.py": MOVED})
+    add(shared_installation, tenant, made.root)
+    driver.sync(tenant)
+    (made.root / "quay").rename(made.root / "pier")
+    made.commit()
+    syncs = sync_before_verification(monkeypatch, driver, tenant)
+    [hit, *_] = shared_installation.search(tenant, "lantern_keeper")
+    assert (hit.uri, hit.symbol) == ("repo/pier/keeper.py", "lantern_keeper")
+    assert syncs == [tenant]
 
 
 def test_a_rebase_costs_what_its_texts_cost_and_a_lost_diff_decides_nothing(

@@ -1,6 +1,7 @@
 """The search step `walk`: find candidates related to the names in a question.
 
-RelationViews ensures that all steps of one search read the same state of the relations.
+RelationViews ensures that all steps of one attempt of a search read the same state of the
+relations.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class RelationViews:
         self._neighbourhoods = services.get_system_service(NeighbourhoodCache)
 
     def get_readable_state(self, progress: SearchProgress) -> ReadableState:
-        """Return the state of the relations that this search reads, fixed at the first call."""
+        """Return the state of the relations that this attempt reads, fixed at the first call."""
         moment: ReadableState | None = progress.step_values.get(_MOMENT)
         if moment is None:
             moment = self._walker.get_readable_state(progress.ref.id, progress.caller)
