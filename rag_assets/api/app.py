@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from rag_assets.api.backend import Backend, BackendDependency
+from rag_assets.api.description import Description
 from rag_assets.api.guard import Guarded
 from rag_assets.api.knowledge_routes import answers, journal, knowledge
 from rag_assets.api.mcp_routes import agents, run_mcp_server
 from rag_assets.api.middleware import RequestMetrics, RequestMiddleware
-from rag_assets.api.problems import MEDIA_TYPE, document_problems, handle_problems
+from rag_assets.api.problems import document_problems, handle_problems
 from rag_assets.api.record_routes import records
 from rag_assets.api.record_streams import contents, record_lines
 from rag_assets.api.responses import Health
@@ -26,51 +26,6 @@ from rag_assets.api.upload_routes import streaming, uploading
 from rag_assets.api.write_routes import reconciling, writing
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.mcp.tools import Prompt, Tool
-
-_FIRST_PROBLEM_STATUS = 400
-
-
-class Description:
-    """The OpenAPI description, rendered as JSON.
-
-    Args:
-        schema: schema from FastAPI; the media type of its problem documents is corrected.
-
-    Attributes:
-        names: names of all fields and parameters.
-    """
-
-    def __init__(self, schema: dict[str, Any]) -> None:
-        _correct_media_types(schema)
-        self.names = frozenset(_iter_names(schema))
-        self._body = bytes(JSONResponse(schema).body)
-
-    async def respond(self, _: Request) -> Response:
-        """Return the description as a response."""
-        return Response(self._body, media_type="application/json")
-
-
-def _correct_media_types(schema: dict[str, Any]) -> None:
-    for path in schema["paths"].values():
-        for operation in path.values():
-            for status, response in operation["responses"].items():
-                content = response.get("content", {})
-                if int(status) >= _FIRST_PROBLEM_STATUS and "application/json" in content:
-                    content[MEDIA_TYPE] = content.pop("application/json")
-
-
-def _iter_names(schema: Mapping[str, Any]) -> Iterator[str]:
-    for model in schema["components"]["schemas"].values():
-        for name, field in model.get("properties", {}).items():
-            yield name
-            if "const" in field:
-                yield field["const"]
-    for path in schema["paths"].values():
-        for operation in path.values():
-            yield from (parameter["name"] for parameter in operation.get("parameters", ()))
-            for content in operation.get("requestBody", {}).get("content", {}).values():
-                yield from content.get("schema", {}).get("properties", ())
-
 
 operation = APIRouter(tags=["operation"])
 
@@ -154,7 +109,7 @@ def build_app(
     app.router.routes.extend(pages)
     handle_problems(app)
     app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
-    app.state.description = description = Description(app.openapi())
+    app.state.description = description = Description(app)
     app.add_route("/openapi.json", description.respond, include_in_schema=False)
     return app
 

@@ -16,9 +16,7 @@ from rag_assets.records.text_records import (
     SOURCE_ID_CHARACTER,
     SOURCE_TYPE_PATTERN,
 )
-from rag_assets.search.model import Question, SearchRequest
-
-TenantName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
+from rag_assets.search.model import Question, SearchRequest, TenantName
 
 
 class QueryRequest(Question):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from asyncio import to_thread
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -247,11 +248,6 @@ def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def describe_body(media_type: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI description of a required body that the endpoint itself reads."""
-    return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}
-
-
 def handle_problems(app: FastAPI) -> None:
     """Add handlers that answer expected errors with problem documents."""
     app.add_exception_handler(RagAssetsError, _answer_error)
@@ -360,7 +356,8 @@ def _build_headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
 async def _answer_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError | InvalidFields)  # noqa: S101
     details = error.errors if isinstance(error, InvalidFields) else error.errors()
-    errors = list_invalid_fields(details, request.app.state.description.names)
+    names = await to_thread(lambda: request.app.state.description.names)
+    errors = list_invalid_fields(details, names)
     return build_problem_response(
         request.state.request_id, INVALID, "correct the fields listed in `errors`", errors=errors
     )

@@ -13,6 +13,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
+from rag_assets.api.description import Description, describe_body
 from rag_assets.api.guard import (
     Guarded,
     RawBodyParser,
@@ -25,7 +26,6 @@ from rag_assets.api.middleware import replay_body
 from rag_assets.api.model import RecordQuery, SourceId, parse_if_match
 from rag_assets.api.problems import (
     HttpRefusal,
-    describe_body,
     document_problems,
     list_invalid_fields,
 )
@@ -221,7 +221,7 @@ async def write_records(
         raise HttpRefusal(413, f"send at most {MAX_LINES:,} lines at once")
     if lines:
         backend.written.take(identity.name, len(lines))
-    names = request.app.state.description.names
+    description = request.app.state.description
 
     def write() -> RecordLines:
         drafting, tenant_record = get_draft_builder(backend, tenant_id, parameters.source)
@@ -229,7 +229,9 @@ async def write_records(
         outcomes = write_drafts(
             backend.catalog, backend.blobs, tenant_record.ref, drafts, by=identity.name, lane=BULK
         )
-        results = (_to_record_line(*pair, names) for pair in zip(lines, outcomes, strict=True))
+        results = (
+            _to_record_line(*pair, description) for pair in zip(lines, outcomes, strict=True)
+        )
         return RecordLines(tuple(results))
 
     return await backend.write(tenant_id, write)
@@ -287,9 +289,9 @@ _PROBLEMS = {
 }
 
 
-def _to_record_line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
+def _to_record_line(number: int, outcome: Outcome, description: Description) -> RecordLine:
     if isinstance(outcome, InvalidFields):
-        errors = tuple(list_invalid_fields(outcome.errors, names | _VALIDATORS.keys()))
+        errors = tuple(list_invalid_fields(outcome.errors, description.names | _VALIDATORS.keys()))
         return RecordLine(number, "invalid", errors=errors)
     if isinstance(outcome, UnknownDocument):
         return RecordLine(number, "unknown-page")

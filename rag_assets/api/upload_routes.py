@@ -14,9 +14,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from rag_assets.api.backend import BackendDependency, IdentityDependency
+from rag_assets.api.description import describe_body
 from rag_assets.api.guard import Guarded, Streamed
 from rag_assets.api.model import DocumentId, SourceName, TenantQuery
-from rag_assets.api.problems import describe_body, document_problems
+from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import Upload, Uploaded, Uploads, Written
 from rag_assets.common.errors import UploadRefused
 from rag_assets.common.failure_kinds import WORDS

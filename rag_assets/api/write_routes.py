@@ -18,6 +18,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from rag_assets.api.backend import BackendDependency, IdentityDependency
+from rag_assets.api.description import describe_body
 from rag_assets.api.guard import Guarded, Streamed, open_to_writers
 from rag_assets.api.model import (
     DeleteQuery,
@@ -28,7 +29,7 @@ from rag_assets.api.model import (
     ReindexPage,
     ReindexSource,
 )
-from rag_assets.api.problems import HttpRefusal, describe_body, document_problems
+from rag_assets.api.problems import HttpRefusal, document_problems
 from rag_assets.api.responses import Reconciled, ReconciledRecord, Reindexed, Written
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource

@@ -60,6 +60,7 @@ MAX_PATH = 999
 """Maximum length of a path prefix, in UTF-16 units: the limit of Elasticsearch minus a slash."""
 
 # Postgres does not accept a zero byte in a text.
+TenantName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 

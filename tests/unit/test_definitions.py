@@ -1,6 +1,8 @@
 """The definitions that Dagster loads are consistent, complete and documented."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -59,6 +61,14 @@ def rows(page: str, pattern: str) -> set[str]:
 
 def test_everything_that_the_webserver_and_the_daemon_load_fits_together() -> None:
     dg.Definitions.validate_loadable(build_defs())
+
+
+def test_dagster_processes_do_not_load_the_service() -> None:
+    code = "import sys, rag_assets.definitions; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "rag_assets.systems.workspace.pulling.pull" in modules
+    assert not modules & {"fastapi", "mcp", "rag_assets.api.backend"}
 
 
 def test_assets_are_these_in_these_groups(repository: dg.RepositoryDefinition) -> None:

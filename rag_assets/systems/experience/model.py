@@ -11,12 +11,11 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
-from rag_assets.api.model import TenantName
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.invalid_values import describe_first_problem
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
-from rag_assets.search.model import MAX_PATH, NUMBER
+from rag_assets.search.model import MAX_PATH, NUMBER, TenantName
 from rag_assets.systems.experience.errors import NotVerified
 
 ANY_AGENT = "any"

@@ -75,7 +75,8 @@ class WorkspaceRequest:
     @property
     def tree(self) -> TreeService:
         """Return the service for the tree."""
-        return TreeService.from_backend(self.backend)
+        backend = self.backend
+        return TreeService(backend.catalog, backend.blobs, backend.retriever.masker)
 
 
 async def require_admin(
@@ -273,7 +274,7 @@ async def write_tree(request: Request, workspace: WriterDependency) -> TreeLines
     """
     lines = _split_lines(await request.body(), most=MAX_LINES)
     workspace.backend.written.take(workspace.by, max(len(lines), 1))
-    names = request.app.state.description.names | {"op"}
+    description = request.app.state.description
 
     def write() -> TreeLines:
         edits: dict[int, PageEdit] = {}
@@ -282,7 +283,7 @@ async def write_tree(request: Request, workspace: WriterDependency) -> TreeLines
             try:
                 edits[number] = _parse_edit(line)
             except InvalidFields as error:
-                errors = tuple(list_invalid_fields(error.errors, names))
+                errors = tuple(list_invalid_fields(error.errors, description.names | {"op"}))
                 answers[number] = TreeLine(number, "invalid", errors=errors)
         done = workspace.tree.change_many(workspace.tenant, [*edits.values()])
         for position, (number, (uuid, _)) in enumerate(edits.items()):

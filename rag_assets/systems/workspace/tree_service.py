@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.api.backend import Backend
 from rag_assets.api.workspace_responses import (
     PageAccess,
     TreeChange,
@@ -183,11 +182,6 @@ class TreeService:
         self._catalog, self._blobs = catalog, blobs
         self._masker = masker
         self._tree, self._lists = TreeTable(catalog.database), PageLists(catalog.database)
-
-    @classmethod
-    def from_backend(cls, backend: Backend) -> TreeService:
-        """Create the service from the catalog and other components of the API's backend."""
-        return cls(backend.catalog, backend.blobs, backend.retriever.masker)
 
     def put(self, tenant_id: str, uuid: str, draft: PageDraft) -> TreeChange:
         """Create a page or replace it.

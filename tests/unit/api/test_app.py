@@ -6,8 +6,9 @@ import pytest
 from fastapi import APIRouter
 from pydantic import TypeAdapter, ValidationError
 
-from rag_assets.api.app import Description, build_app
+from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
+from rag_assets.api.description import Description
 from rag_assets.api.guard import Guarded
 from rag_assets.api.model import QueryRequest, Reindex
 from rag_assets.api.problems import list_invalid_fields

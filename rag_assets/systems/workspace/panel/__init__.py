@@ -449,7 +449,8 @@ def _build_page_view(
     uuids = [*(page.uuid for page in path), *(listed_page.page.uuid for listed_page in below)]
     verdict: PageAccess | None = None
     if who:
-        verdict = TreeService.from_backend(visit.backend).explain_access(tenant_id, uuid, who)
+        tree = TreeService(catalog, visit.backend.blobs, visit.backend.retriever.masker)
+        verdict = tree.explain_access(tenant_id, uuid, who)
     return {
         "path": path,
         "page": path[-1] if path else None,
