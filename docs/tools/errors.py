@@ -25,8 +25,9 @@ _SOURCES = ("rag_assets", "checks", "sensors", "resources")
 _INTERNAL = 500
 _HEAD = """# Errors
 
-This page is for everybody who looks up the text of an error. It has every text, and says where it
-appears. A name in braces stands for a value. The page is written from the code.
+This page is for everybody who looks up the text of an error. It says where each text appears. A
+name in braces stands for a value. The page is written from the code; it lacks only texts that the
+code computes, such as those of a library.
 
 - **Operators** read the message and, after the arrow, its remedy. They appear on the command line,
   in the log, in Dagster, in `documents.error_message` and in the check `quarantine`.
@@ -199,7 +200,9 @@ def _find_texts(classes: Mapping[str, type[RagAssetsError]]) -> Texts:
     made_by = {name: name for name in (*classes, "ValueError")}
     for tree in trees:
         made_by |= {n: c for n, c in _find_makers(tree, classes).items() if not n.startswith("_")}
+    shared = {name: text for tree in trees for name, text in _find_constants(tree).items()}
     for tree in trees:
+        constants = shared | _find_constants(tree)
         makers = made_by | _find_makers(tree, classes) | _find_class_parameters(tree, classes)
         if not _has_models(tree):
             del makers["ValueError"]
@@ -209,9 +212,9 @@ def _find_texts(classes: Mapping[str, type[RagAssetsError]]) -> Texts:
                 and (name := makers.get(_get_called_name(node))) is not None
             ):
                 hint = next((k.value for k in node.keywords if k.arg == "hint"), None)
-                for message in _list_alternatives(node.args[0] if node.args else None):
+                for message in _list_alternatives(node.args[0] if node.args else None, constants):
                     texts[name].update(
-                        (message, remedy) for remedy in _list_alternatives(hint) or [""]
+                        (message, remedy) for remedy in _list_alternatives(hint, constants) or [""]
                     )
     return texts
 
@@ -257,24 +260,43 @@ def _get_called_name(node: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
-def _list_alternatives(node: ast.expr | None) -> list[str]:
+def _find_constants(tree: ast.Module) -> dict[str, str]:
+    """Return the texts of a module that have a name."""
+    return {
+        target.id: statement.value.value
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+        for target in (
+            statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        )
+        if isinstance(target, ast.Name)
+    }
+
+
+def _list_alternatives(node: ast.expr | None, constants: Mapping[str, str]) -> list[str]:
     """Return the literal texts of an expression; empty if it has none."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in constants:
+            return [constants[name]]
         case ast.JoinedStr(values=values):
-            return ["".join(map(_format_part, values))]
+            return ["".join(_format_part(value, constants) for value in values)]
         case ast.IfExp(body=body, orelse=orelse):
-            return [*_list_alternatives(body), *_list_alternatives(orelse)]
+            return [*_list_alternatives(body, constants), *_list_alternatives(orelse, constants)]
         case ast.BoolOp(values=values):
-            return [text for value in values for text in _list_alternatives(value)]
+            return [text for value in values for text in _list_alternatives(value, constants)]
     return []
 
 
-def _format_part(node: ast.expr) -> str:
+def _format_part(node: ast.expr, constants: Mapping[str, str]) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)
     value = node.value if isinstance(node, ast.FormattedValue) else node
+    if isinstance(value, ast.Name) and value.id in constants:
+        return constants[value.id]
     return f"{{{_get_name(value)}}}"
 
 

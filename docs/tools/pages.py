@@ -20,6 +20,7 @@ from docs.tools.performance import PAGE as PERFORMANCE
 from docs.tools.performance import build_performance_page
 from docs.tools.quality import PAGE as QUALITY
 from docs.tools.quality import build_quality_page
+from docs.tools.reference import build_reference_page
 
 DOCS = Path(__file__).resolve().parents[1]
 
@@ -51,6 +52,7 @@ def build_pages() -> Mapping[Path, str]:
         DOCS / "errors.md": build_errors_page(),
         PERFORMANCE: build_performance_page(),
         QUALITY: build_quality_page(),
+        DOCS / "reference.md": build_reference_page(),
     }
 
 

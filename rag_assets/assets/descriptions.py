@@ -85,7 +85,7 @@ ENTRY_COLUMNS = _build_schema(
     }
 )
 
-_RUN = (
+RUN_NOTE = (
     "Numbers are for one run unless stated otherwise; Plots shows them over time. A run for a"
     " disabled tenant does nothing and reports only `skipped`."
 )
@@ -94,7 +94,7 @@ _RUN = (
 def describe_asset(summary: str, meanings: Mapping[str, str]) -> str:
     """Return the description of an asset, with a table of the meanings of its metadata."""
     rows = "\n".join(f"| {name} | {meaning} |" for name, meaning in meanings.items())
-    return f"{summary}\n\n{_RUN}\n\n| metadata | meaning |\n| --- | --- |\n{rows}"
+    return f"{summary}\n\n{RUN_NOTE}\n\n| metadata | meaning |\n| --- | --- |\n{rows}"
 
 
 RAW_DOCUMENTS = describe_asset(

@@ -103,6 +103,7 @@ tenants = sa.Table(
         postgresql_where=sa.text("of_project"),
     ),
 )
+"""Tenants: configuration, state, and the credential rules that their stores were scanned with."""
 
 organizations = sa.Table(
     "organizations",
@@ -116,6 +117,7 @@ organizations = sa.Table(
     sa.Column("chat_model", sa.Text),
     now_column("updated_at"),
 )
+"""Settings that all projects of an organization share."""
 
 documents = sa.Table(
     "documents",
@@ -190,6 +192,7 @@ documents = sa.Table(
         postgresql_where=sa.text("page_uuid IS NOT NULL"),
     ),
 )
+"""Documents of all sources: the last listing, the status, and the reason of a failure."""
 
 generations = sa.Table(
     "generations",
@@ -233,6 +236,7 @@ generations = sa.Table(
         "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')", name="state"
     ),
 )
+"""Builds of a tenant's index, each with its embedder, state and cost."""
 
 document_index = sa.Table(
     "document_index",
@@ -274,6 +278,7 @@ document_index = sa.Table(
         postgresql_where=sa.text("retry_at IS NOT NULL"),
     ),
 )
+"""The searchable version of each document in each build, with its keys in the lake."""
 
 serving = sa.Table(
     "serving",
@@ -293,6 +298,7 @@ serving = sa.Table(
         ["tenant", "generation"], ["generations.tenant", "generations.generation"]
     ),
 )
+"""The build that answers searches of each tenant."""
 
 access_scopes = sa.Table(
     "access_scopes",
@@ -302,6 +308,7 @@ access_scopes = sa.Table(
     sa.Column("principal", sa.Text, primary_key=True),
     now_column("granted_at"),
 )
+"""Principals that may read each access scope."""
 
 tombstones = sa.Table(
     "tombstones",
@@ -313,6 +320,7 @@ tombstones = sa.Table(
     # Whether a request may index the document again unchanged.
     sa.Column("invalidated", sa.Boolean, nullable=False, server_default=sa.text("false")),
 )
+"""Pruned documents, which are not indexed again while their content stays the same."""
 
 # Shared by all tenants, so that no revision is ever used twice.
 record_revisions = sa.Sequence("record_revisions", metadata=metadata)
@@ -352,9 +360,8 @@ source_records = sa.Table(
         postgresql_where=sa.text("page_uuid IS NOT NULL"),
     ),
 )
+"""The current version of each pushed record."""
 
-# The latest time and version that an application gave for a record, or for a part of it. A row
-# outlives its record, so that a write older than the record's deletion is recognized.
 record_clocks = sa.Table(
     "record_clocks",
     metadata,
@@ -365,8 +372,11 @@ record_clocks = sa.Table(
     time_column("updated_at"),
     sa.Column("version", sa.BigInteger),
 )
+"""The latest time and version that an application gave for a record, or for a part of it.
 
-# Former texts of records, as long as a run that listed them may need them.
+A row outlives its record, so that a write older than the record's deletion is recognized.
+"""
+
 record_texts = sa.Table(
     "record_texts",
     metadata,
@@ -376,6 +386,7 @@ record_texts = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     now_column("kept_at"),
 )
+"""Former texts of records, kept as long as a run that listed them may need them."""
 
 syncs = sa.Table(
     "syncs",
@@ -397,6 +408,7 @@ syncs = sa.Table(
     time_column("retry_at", "retry"),
     time_column("succeeded_at"),
 )
+"""The last listing of each source, with held deletions and failed attempts."""
 
 slices = sa.Table(
     "slices",
@@ -411,9 +423,8 @@ slices = sa.Table(
     # Dollars spent by the sync that the run belongs to, including earlier runs of the same command.
     sa.Column("spent", sa.Numeric(18, 8), nullable=False, server_default="0"),
 )
+"""The slice of documents that each tenant's current run processes."""
 
-# Number of the tenant's changes that a restored catalog must not forget. The stores keep this
-# number as well.
 catalog_marks = sa.Table(
     "catalog_marks",
     metadata,
@@ -424,6 +435,10 @@ catalog_marks = sa.Table(
     # Whether a store has kept the mark.
     sa.Column("kept", sa.Boolean, nullable=False, server_default="false"),
 )
+"""Number of the tenant's changes that a restored catalog must not forget.
+
+The stores keep this number as well.
+"""
 
 tenant_locks = sa.Table(
     "tenant_locks",
@@ -433,6 +448,7 @@ tenant_locks = sa.Table(
     json_column("holder"),
     now_column("acquired_at"),
 )
+"""The process that holds each tenant's lock."""
 
 events = sa.Table(
     "events",
@@ -453,6 +469,7 @@ events = sa.Table(
         postgresql_where=sa.text("payload ->> 'caller' IS NOT NULL"),
     ),
 )
+"""Events of tenants; see the kinds of events."""
 
 check_results = sa.Table(
     "check_results",
@@ -466,6 +483,7 @@ check_results = sa.Table(
     time_column("evaluated_at", "event"),
     sa.Column("error", sa.Text),
 )
+"""The latest result of each check."""
 
 
 page_moves = sa.Sequence("page_moves", metadata=metadata)
@@ -494,6 +512,7 @@ pages = sa.Table(
     sa.Index(None, "tenant", "parent"),
     sa.Index("ix_pages_moved", "tenant", postgresql_where=sa.text("moved IS NOT NULL")),
 )
+"""Pages and databases of workspaces, with their readers."""
 
 scope_ancestors = sa.Table(
     "scope_ancestors",
@@ -505,6 +524,7 @@ scope_ancestors = sa.Table(
     sa.Column("ancestor", sa.Text, primary_key=True),
     sa.Index(None, "tenant", "ancestor"),
 )
+"""Access scopes from which each scope inherits readers."""
 
 
 def list_all_tables() -> list[sa.Table]:

@@ -33,6 +33,7 @@ provider_keys = sa.Table(
     sa.UniqueConstraint("organization", "provider"),
     sa.CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
 )
+"""Encrypted keys of model providers."""
 
 usage = sa.Table(
     "usage",
@@ -51,6 +52,7 @@ usage = sa.Table(
     sa.Column("unpriced_tokens", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("output_tokens", sa.BigInteger, nullable=False, server_default="0"),
 )
+"""Requests, tokens and cost of each tenant by day and model."""
 
 embedding_batches = sa.Table(
     "embedding_batches",
@@ -77,6 +79,7 @@ embedding_batches = sa.Table(
     ),
     sa.Index("ix_embedding_batches_tenant_state", "tenant", "state"),
 )
+"""Batches submitted to a provider's batch interface."""
 
 embedder_probes = sa.Table(
     "embedder_probes",
@@ -90,6 +93,7 @@ embedder_probes = sa.Table(
     sa.Column("distances", sa.ARRAY(sa.Double), nullable=False, server_default="{}"),
     sa.Column("passed", sa.Boolean, nullable=False),
 )
+"""Vectors of fixed texts, from which a changed model is recognized."""
 
 service_tokens = sa.Table(
     "service_tokens",
@@ -111,6 +115,7 @@ service_tokens = sa.Table(
     sa.Index(None, "tenant"),
     sa.Index(None, "organization"),
 )
+"""Tokens of the service, as hashes, with their role and principals."""
 
 
 def _list_holder_columns() -> tuple[sa.Column[Any], ...]:
@@ -139,6 +144,7 @@ panel_codes = sa.Table(
     sa.Index(None, "token_id"),
     sa.Index(None, "expires_at"),
 )
+"""One-time codes that sign a person in to the panel, as hashes."""
 
 panel_sessions = sa.Table(
     "panel_sessions",
@@ -150,3 +156,4 @@ panel_sessions = sa.Table(
     sa.Index(None, "token_id"),
     sa.Index(None, "expires_at"),
 )
+"""Sessions of the panel, as hashes."""

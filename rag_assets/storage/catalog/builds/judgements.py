@@ -44,6 +44,7 @@ judged_questions = sa.Table(
     sa.Column("pool", sa.ARRAY(sa.Text), nullable=False, server_default="{}"),
     now_column("judged_at"),
 )
+"""Questions with judged passages, for measurements of search quality."""
 
 question_vectors = sa.Table(
     "question_vectors",
@@ -55,6 +56,7 @@ question_vectors = sa.Table(
     sa.Column("vector", sa.LargeBinary, nullable=False),
     now_column("embedded_at"),
 )
+"""Embeddings of judged questions."""
 
 
 _BATCH_QUESTIONS = 1_000

@@ -244,6 +244,7 @@ moved_documents = sa.Table(
         ["tenant", "document_id"], ["documents.tenant", "documents.document_id"], ondelete="CASCADE"
     ),
 )
+"""Documents that are at another location now, until the new location is indexed."""
 
 
 class MovedDocuments(CatalogQueries):

@@ -38,8 +38,8 @@ holds = sa.Table(
     now_column("set_at"),
     sa.UniqueConstraint("tenant", "source", "document_id", postgresql_nulls_not_distinct=True),
 )
+"""Legal holds, which prevent the deletion of documents."""
 
-# Rows are written by a trigger, when a version of a held document leaves `document_index`.
 held_texts = sa.Table(
     "held_texts",
     metadata,
@@ -48,8 +48,11 @@ held_texts = sa.Table(
     sa.Column("parse_key", sa.Text, primary_key=True),
     sa.Column("chunk_set_key", sa.Text, primary_key=True),
 )
+"""Former versions of held documents in the lake.
 
-# Rows are written by a trigger, when a held record is pushed again or deleted.
+A trigger writes a row when a version of a held document leaves `document_index`.
+"""
+
 held_records = sa.Table(
     "held_records",
     metadata,
@@ -66,6 +69,10 @@ held_records = sa.Table(
     time_column("modified_at"),
     now_column("changed_at"),
 )
+"""Former versions of held records.
+
+A trigger writes a row when a held record is pushed again or deleted.
+"""
 
 erasures = sa.Table(
     "erasures",
@@ -87,6 +94,7 @@ erasures = sa.Table(
     # The state of a scan for credentials, a removal or a discard.
     json_column("progress"),
 )
+"""Erasures in progress: what is to be deleted in which store."""
 
 receipts = sa.Table(
     "receipts",
@@ -106,6 +114,7 @@ receipts = sa.Table(
     sa.Column("previous", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
+"""Receipts of completed erasures; each contains the hash of the receipt before it."""
 
 receipt_keys = sa.Table(
     "receipt_keys",
@@ -113,6 +122,7 @@ receipt_keys = sa.Table(
     sa.Column("id", sa.SmallInteger, primary_key=True, autoincrement=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
 )
+"""The key of the hashes in receipts."""
 
 
 ErasureKind = Literal["prune", "purge", "removal", "discard", "secrets"]

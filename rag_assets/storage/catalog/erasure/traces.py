@@ -400,7 +400,6 @@ def _escape_for_json(text_: str) -> set[str]:
     return once | {json.dumps(text_)[1:-1] for text_ in once}
 
 
-# There is no foreign key: a row stays until the instance has deleted its records of the tenant.
 dagster_histories = sa.Table(
     "dagster_histories",
     metadata,
@@ -410,6 +409,10 @@ dagster_histories = sa.Table(
     sa.Column("place", sa.Text, nullable=False),
     now_column("last_run_at"),
 )
+"""Dagster instances that have run jobs for a tenant.
+
+There is no foreign key: a row stays until the instance has deleted its records of the tenant.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ installation_clock = sa.Table(
     sa.Column("boot_seconds", sa.Double),
     sa.CheckConstraint("singleton", name="singleton"),
 )
+"""The latest time that was trusted; time that went backwards is recognized by it."""
 
 
 @dataclass(frozen=True, slots=True)

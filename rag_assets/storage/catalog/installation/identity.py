@@ -41,6 +41,7 @@ installation = sa.Table(
     sa.Column("epoch_kept", sa.Boolean, nullable=False, server_default="false"),
     sa.CheckConstraint("singleton", name="singleton"),
 )
+"""The identity of the installation."""
 
 _SELECT_ROW = sa.select(installation.c.id, installation.c.database, installation.c.created_at)
 
@@ -54,6 +55,7 @@ places = sa.Table(
     time_column("left_at"),
     sa.CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')", name="kind"),
 )
+"""Locations of the installation's stores, present and former."""
 
 homes = sa.Table(
     "installation_homes",
@@ -63,6 +65,7 @@ homes = sa.Table(
     sa.Column("host", sa.Text, nullable=False),
     now_column("seen_at"),
 )
+"""Home folders that list tenants of the installation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ security_changes = sa.Table(
     json_column("about", "[]"),
     sa.Index(None, "epoch"),
 )
+"""Changes of access and erasures that a restored catalog must repeat."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ rag_settings = sa.Table(
     ),
     sa.CheckConstraint("vector_backend IN ('elasticsearch', 'pgvector')", name="vector_backend"),
 )
+"""Settings that an application or a member gave a tenant, beside the operator's configuration."""
 
 Change: TypeAlias = Callable[[ApplicationSettings, Mapping[str, Any], bool], ApplicationSettings]
 """Computes the new settings from the current settings, the operator's configuration, and whether

@@ -33,8 +33,8 @@ uploads = sa.Table(
     now_column("updated_at"),
     sa.Index(None, "tenant", "content_sha256"),
 )
+"""Uploaded files, without their contents."""
 
-# Former contents of file records, as long as a run that listed them may need them.
 record_files = sa.Table(
     "record_files",
     metadata,
@@ -45,8 +45,8 @@ record_files = sa.Table(
     now_column("kept_at"),
     sa.Index(None, "tenant", "content_sha256"),
 )
+"""Former contents of file records, kept as long as a run that listed them may need them."""
 
-# Written by a trigger, when a held file is replaced or deleted.
 held_uploads = sa.Table(
     "held_uploads",
     metadata,
@@ -61,6 +61,10 @@ held_uploads = sa.Table(
     sa.Column("uploaded_by", sa.Text, nullable=False),
     now_column("updated_at"),
 )
+"""Former versions of held uploads.
+
+A trigger writes a row when a held file is replaced or deleted.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,6 @@ def select_last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> Co
     return func.translate(part, literal_column(f"'{without}'"), literal_column("''"))
 
 
-# Source types of a document's definitions, by name, as far as other files decide them.
 document_kinds = Table(
     "document_kinds",
     metadata,
@@ -77,9 +76,8 @@ document_kinds = Table(
         ["tenant", "document_id"], ["documents.tenant", "documents.document_id"], ondelete="CASCADE"
     ),
 )
+"""Source types of a document's definitions, by name, as far as other files decide them."""
 
-# Symbols and edges of a text, by its chunk set. They are kept while a build has a version of it: a
-# trigger on document_index deletes them with the last row that names the chunk set.
 symbols = Table(
     "symbols",
     metadata,
@@ -99,6 +97,11 @@ symbols = Table(
     Index(None, "tenant", "short"),
     Index("ix_symbols_tenant_last_part", "tenant", select_last_part(column("short", Text))),
 )
+"""Definitions in a text, by its chunk set.
+
+Symbols and edges are kept while a build has a version of the text: a trigger on `document_index`
+deletes them with the last row that names the chunk set.
+"""
 
 edges = Table(
     "edges",
@@ -121,9 +124,8 @@ edges = Table(
     Index(None, "tenant", "stated_of"),
     Index(None, "tenant", "target"),
 )
+"""Relations that a text states, by its chunk set."""
 
-# The names in a text, with the places that define and use them, in one row. Searches look for a
-# number that is computed from the name and the tenant. Rows are kept as long as symbols.
 name_uses = Table(
     "name_uses",
     metadata,
@@ -134,8 +136,12 @@ name_uses = Table(
     Column("names", Text, nullable=False),
     Index("ix_name_uses_numbers", "numbers", postgresql_using="gin"),
 )
+"""The names in a text, with the places that define and use them, in one row.
 
-# The state of derived documents: records that follow from all documents of another source.
+Searches look for a number that is computed from the name and the tenant. Rows are kept as long as
+symbols.
+"""
+
 derivations = Table(
     "derivations",
     metadata,
@@ -146,10 +152,8 @@ derivations = Table(
     # Unresolved statements that may add to the records: reasons with their places.
     json_column("unresolved", "[]"),
 )
+"""The state of derived documents: records that follow from all documents of another source."""
 
-# Possible changes of relations: triggers write one row for each transaction, with a random number.
-# The sum of all numbers identifies a state. With a single shared row, writers would wait for each
-# other.
 relation_changes = Table(
     "relation_changes",
     metadata,
@@ -159,8 +163,12 @@ relation_changes = Table(
     Column("of_rows", Boolean, primary_key=True),
     Column("nonce", BigInteger, nullable=False),
 )
+"""Possible changes of relations: triggers write one row for each transaction, with a random number.
 
-# The sums of the random numbers of former changes.
+The sum of all numbers identifies a state. With a single shared row, writers would wait for each
+other.
+"""
+
 relation_change_totals = Table(
     "relation_change_totals",
     metadata,
@@ -168,3 +176,4 @@ relation_change_totals = Table(
     Column("nonce", Numeric, nullable=False, server_default="0"),
     Column("rows_nonce", Numeric, nullable=False, server_default="0"),
 )
+"""The sums of the random numbers of former changes."""
