@@ -223,6 +223,7 @@ def imports_django(file_facts: FileFacts) -> bool:
 
 _MAX_ROUTES: Final = 5_000
 _PARAMETERS: Final = (
+    (re.compile(r"\(\?P?<(\w+)>(?:[^()]|\([^()]*\))*\)"), r"{\1}"),
     (re.compile(r"\?<[^\n]*$"), ""),
     (re.compile(r"<([\w-]+)\.\.>"), r"{\1}"),
     (re.compile(r"(?<=[/.-]):(\w+)\{[^{}/]*\}"), r"{\1}"),

@@ -60,6 +60,8 @@ class RouterRules(_Rules):
             return.
         mounts: calls that mount a router, with the arguments for that router and its prefix.
         holders: calls that add their argument, a router or an annotated function, to a router.
+        holder_prefix: argument of such a call with the prefix of what it adds.
+        lists: calls with the functions that a holder adds: `mount("/api", routes![list, show])`.
         is_implicit: whether a call without a receiver may define a route.
 
     Any other call on a router returns that router.
@@ -74,6 +76,8 @@ class RouterRules(_Rules):
     nested: tuple[str, ...] = ()
     mounts: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
     holders: tuple[str, ...] = ()
+    holder_prefix: str = ""
+    lists: tuple[str, ...] = ()
     is_implicit: bool = False
 
 
@@ -86,9 +90,13 @@ class RouteRules(_Rules):
         class_prefix: annotations of a class that state the prefix of its routes.
         path_annotation: other annotations of the function that may contain the path.
         path, handler, method, name: the argument, by name or position; `a|b` takes the first that
-            exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
-            "controller#action"`; a name that no call has, such as `none`, means that the call does
-            not state it.
+            exists, `-1` is the last; a path `0+1` consists of two arguments. `key` and
+            `value_of_key` are the two sides of `"path" => "controller#action"`; a name that no call
+            has, such as `none`, means that the call does not state it.
+        prefix: path before every route.
+        endpoints: argument with a map of handler and method, or with several such maps.
+        method_names: HTTP methods by name of a constant that stands for them.
+        variables: names of variables with parts of paths, besides upper-case ones.
         method_call: name of a call on the route with its methods: `add("/x", show).Methods("GET")`.
         default: the HTTP method of a statement that names none; `ANY` for all.
         within: calls; at least one must enclose the route, unless a router is the receiver
@@ -108,6 +116,10 @@ class RouteRules(_Rules):
     handler: str = "-1"
     method: str = ""
     name: str = ""
+    prefix: str = ""
+    endpoints: str = ""
+    method_names: Mapping[str, str] = Field(default_factory=dict)
+    variables: tuple[str, ...] = ()
     method_call: str = ""
     default: str = "GET"
     within: tuple[str, ...] = ()
@@ -217,7 +229,11 @@ class TableRules(_Rules):
         model: argument of such a call with a class name, from which `naming` derives the table's
             name if the call does not state it.
         configurations: base classes around such a call; their type argument is the class of the
-            table. Calls elsewhere do not count.
+            table.
+        entities: calls whose type argument is the class of the table that such a call on their
+            result, or in their block, names: `Entity<Order>().ToTable("orders")`. If there are
+            configurations or entities, calls elsewhere do not count.
+        owned: calls in whose block such a call names the table of another class.
         sets: generic types of properties that are named after a table, such as `DbSet<Order>
             Orders`.
         embedded: regular expression of the names of classes without a table, which others embed.
@@ -240,6 +256,8 @@ class TableRules(_Rules):
     calls: tuple[str, ...] = ()
     model: str = ""
     configurations: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    owned: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     embedded: Expression = ""
     naming: Literal["", "plural", "joined", "snake", "lower", "same", "app"] = ""
@@ -388,9 +406,11 @@ class Framework(_Rules):
             maker.rpartition(".")[2].rpartition("::")[2] for maker in self.routers.made_by
         )
         yield from (*maker_names, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
+        yield from self.routers.lists
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
             yield from (*routes.path_annotation, *routes.within, routes.method_call)
+            yield from routes.variables
         for requests in self.requests:
             yield from (*requests.calls, *requests.verbs, requests.method_call)
             yield from (*requests.named_by, *requests.described_by)
@@ -399,7 +419,7 @@ class Framework(_Rules):
             yield from (*self.resources.calls, *self.resources.blocks)
         for tables in self.tables:
             yield from (*tables.annotations, tables.annotation, tables.field, *tables.calls)
-            yield from tables.sets
+            yield from (*tables.sets, *tables.entities, *tables.owned)
             stated = (tables.field, tables.abstract, tables.shared, tables.label)
             yield from (v if v[:5] == "self." else v.rpartition(".")[2] for v in stated)
             if tables.apps:

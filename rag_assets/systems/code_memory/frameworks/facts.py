@@ -60,6 +60,7 @@ class _NamesOfInterest:
 
     Attributes:
         called: names of calls, annotations and fields.
+        makers: names of calls that create a router or a list of routes.
         ends: endings of the names of calls that create a column.
         routers: usual names and types of routers.
         routes, mounts: names of calls that define a route, or mount a router.
@@ -85,7 +86,9 @@ def _collect_names(language: str, own: str) -> _NamesOfInterest:
     return _NamesOfInterest(
         frozenset(names),
         tuple(name[1:] for name in names if name[:1] == "*"),
-        frozenset(get_last_part(maker) for router in routers for maker in router.made_by),
+        frozenset(
+            get_last_part(maker) for router in routers for maker in (*router.made_by, *router.lists)
+        ),
         frozenset(name for router in routers for name in (*router.called, *router.types)),
         frozenset(
             call for framework in frameworks for rule in framework.routes for call in rule.calls

@@ -89,18 +89,76 @@ class RouterPaths:
                 return combine_paths(self.list_paths_of_holders(file, call, depth + 1), paths)
         return [""]
 
-    def list_paths_of_added_function(self, function: str) -> list[str | None]:
-        """Return the paths of the routers to which any call adds an annotated function."""
+    def list_paths_of_added_function(self, file: File, function: str) -> list[str | None]:
+        """Return the paths of the routers to which any call adds an annotated function of a file.
+
+        A name counts for this file if it names the file's module, or has no module and is written
+        in the file. If there is none, a name counts that may be imported or in an inner module.
+        """
+        added = self._added_functions.get(function, ())
+        modules = _list_modules(file.path)
+        exact, possible = [], []
+        for place in added:
+            module, is_here = _get_module(place[3]), place[2] is file
+            if module in modules or (is_here and not module):
+                exact.append(place)
+            elif is_here or not module:
+                possible.append(place)
         paths: list[str | None] = []
+        for holder, call, _, _ in exact or possible:
+            router = self.list_paths_of_value(
+                holder, call.values.get("on", _NO_CALL), call.start, 1
+            )
+            outer = combine_paths(self.list_paths_of_holders(holder, call), router or [""])
+            paths += combine_paths(outer, [self._find_prefix_of_holder(holder, call)])
+        return [*dict.fromkeys(paths)][:MAX_PREFIXES]
+
+    @cached_property
+    def _added_functions(self) -> Mapping[str, list[tuple[File, Fact, File, str]]]:
+        """Return the functions that calls add to routers, by the last part of their name.
+
+        Each has the file and fact of the call, the file in which the name is written, and the name.
+        """
+        added: dict[str, list[tuple[File, Fact, File, str]]] = {}
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
-                names = (argument[1] for argument in call.values["arguments"] if argument[0] == "n")
-                if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
-                    own = self.list_paths_of_value(
-                        file, call.values.get("on", _NO_CALL), call.start, 1
-                    )
-                    paths += combine_paths(self.list_paths_of_holders(file, call), own or [""])
-        return paths[:MAX_PREFIXES]
+                for written_in, name in self._iter_added_names(file, call):
+                    last = LAST_PARTS.split(name)[-1]
+                    added.setdefault(last, []).append((file, call, written_in, name))
+        return added
+
+    def _iter_added_names(self, file: File, call: Fact) -> Iterator[tuple[File, str]]:
+        """Yield the functions in the arguments of a call, each with the file that names it."""
+        for argument in call.values["arguments"]:
+            if argument[0] == "n":
+                yield file, str(argument[1])
+            listed = file.find_call(argument)
+            if listed is None or not self._routers.lists:
+                continue
+            if listed.values["name"] in self._routers.lists:
+                yield from _iter_names(file, listed)
+            else:
+                yield from self._iter_returned_names(file, listed)
+
+    def _iter_returned_names(self, file: File, call: Fact) -> Iterator[tuple[File, str]]:
+        """Yield the functions in lists within the function that a call calls: `users::routes()`."""
+        on = call.values.get("on", _NO_CALL)
+        module = get_last_part(str(on[1])) if on[0] == "n" else ""
+        for other, function in self._repository.functions.get(call.values["name"], ()):
+            if other.language != file.language or (
+                module not in _list_modules(other.path) if module else other is not file
+            ):
+                continue
+            for listed in other.calls:
+                is_inside = function.start <= listed.start < function.end
+                if is_inside and listed.values["name"] in self._routers.lists:
+                    yield from _iter_names(other, listed)
+
+    def _find_prefix_of_holder(self, file: File, call: Fact) -> str | None:
+        if not self._routers.holder_prefix:
+            return ""
+        value = find_argument(call, self._routers.holder_prefix)
+        return "" if value is None else self._repository.resolve_text(file, value, call.start)
 
     def find_path_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
@@ -475,6 +533,23 @@ class RouterPaths:
             return [(f"(){factory[0].path}", str(factory[1].start))]
         before = f"{LAST_PARTS.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
         return [("()", f"{before}{value[3]}")]
+
+
+def _iter_names(file: File, call: Fact) -> Iterator[tuple[File, str]]:
+    for argument in call.values["arguments"]:
+        if argument[0] == "n":
+            yield file, str(argument[1])
+
+
+def _list_modules(path: str) -> set[str]:
+    """Return the names of a file's module and of the module around it."""
+    return {*posixpath.splitext(path)[0].removesuffix("/mod").split("/")[-2:]}
+
+
+def _get_module(name: str) -> str:
+    """Return the module in the name of a function, such as `users` in `crate::users::list`."""
+    parts = [part for part in LAST_PARTS.split(name) if part not in {"crate", "self", "super"}]
+    return parts[-2] if len(parts) > 1 else ""
 
 
 _OBJECTS: Final = frozenset({"self", "cls", "&self", "&mutself"})

@@ -139,9 +139,10 @@ class RouteReader:
             self._report_computed_path(file, fact)
             return
         verbs = [*self._iter_chained_methods(file, fact, routes)] if routes.verbs else []
+        verbs += self._iter_endpoints(fact, routes) if routes.endpoints else ()
         wrapped = () if verbs else self._list_wrapped_names(file, fact, routes)
         for prefix in prefixes[:MAX_PREFIXES]:
-            full = join_paths(str(prefix), path)
+            full = join_paths(join_paths(routes.prefix, str(prefix)), path)
             for verb_methods, handler in verbs or [
                 (methods, self._find_handler_name(file, fact, routes))
             ]:
@@ -217,9 +218,16 @@ class RouteReader:
         if value is not None and value[0] == "l":
             texts = value[1]
         words = (
-            LAST_PARTS.split(str(text[1]))[-1].upper() for text in texts if text[0] in {"s", "n"}
+            word
+            for text in texts
+            if text[0] in {"s", "n"}
+            for word in LAST_PARTS.split(str(text[1]))[-1].upper().replace(",", " ").split()
         )
-        methods = tuple(word.removeprefix("METHOD") for word in words)
+        methods = tuple(
+            method
+            for word in words
+            for method in routes.method_names.get(word, word.removeprefix("METHOD")).split("|")
+        )
         return tuple(method for method in methods if method in _VERBS) or (
             ("ANY",) if texts else (routes.default,)
         )
@@ -229,6 +237,10 @@ class RouteReader:
         if routes.is_joined:
             is_computed = any(argument[0] not in "sfnc" for argument in fact.values["arguments"])
             return None if is_computed else "/".join(iter_strings(fact.values["arguments"]))
+        if "+" in routes.path:
+            values = [find_argument(fact, part) or ["?"] for part in routes.path.split("+", 1)]
+            parts = [self._repository.resolve_text(file, value, fact.start) for value in values]
+            return None if None in parts else join_paths(*map(str, parts))
         value = find_argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
             return ""
@@ -320,6 +332,24 @@ class RouteReader:
             value = call.values.get("on")
         yield from reversed(methods_and_handlers)
 
+    def _iter_endpoints(
+        self, fact: Fact, routes: RouteRules
+    ) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield methods and handler of each map in an argument: `['methods' => 'GET', …]`."""
+        value = find_argument(fact, routes.endpoints) or ["?"]
+        outer = [value] if value[0] == "d" else value[1] if value[0] == "l" else []
+        maps = [m for m in outer if m[0] == "d"]
+        maps += [m for entries in maps for m in entries[1].values() if m[0] == "d"]
+        for entries in maps:
+            handler = entries[1].get(routes.handler)
+            if handler is None:
+                continue
+            stated = replace(fact, values={"arguments": [entries]})
+            if handler[0] == "l" and handler[1]:
+                handler = _read_handler_in_list(handler[1])
+            name = str(handler[1]) if handler[0] in {"n", "s"} else ""
+            yield self._list_route_methods("", routes, stated), name
+
     def _iter_routes_of_annotations(
         self, file: File, routes: RouteRules
     ) -> Iterator[FrameworkRoute]:
@@ -409,7 +439,7 @@ class RouteReader:
         if "on" in fact.values:
             return self._paths.list_paths_of_value(file, fact.values["on"], fact.start)
         if routes.is_plain:
-            return self._paths.list_paths_of_added_function(fact.values["of"]) or [""]
+            return self._paths.list_paths_of_added_function(file, fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
     def _list_class_prefixes(self, file: File, owner: Fact, routes: RouteRules) -> list[str | None]:

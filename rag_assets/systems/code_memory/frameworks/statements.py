@@ -93,7 +93,10 @@ _ANNOTATED: Final = (
 _STATEMENT_NODES: Final = (
     _NODES.calls | _NODES.classes | _NODES.defined | _NODES.annotations | _NODES.assigning
 )
+_PATH_TOKENS: Final = frozenset({"identifier", "::", "crate", "self", "super"})
+"""Tokens of a name in a Rust macro."""
 _MARKS: Final = re.compile(r"^(?:[@$rRbBuU]{0,2}(?:'''|\"\"\"|[`'\"])|[:/])|(?:'''|\"\"\"|[`'\"])$")
+_TYPE_ARGUMENT: Final = re.compile(r"<\s*([A-Za-z_][\w.]*)")
 _OPENING: Final = re.compile(r"^[@$a-zA-Z]{0,3}(?:'''|\"\"\"|[`'\"])")
 _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
@@ -254,11 +257,19 @@ class _StatementReader:
             values["named"] = named_arguments
         if on is not None:
             values["on"] = self.read_value(on)
+        if self.language == "csharp" and (types := self._list_types_of_call(node)):
+            values["type_arguments"] = types
         if ordered and ordered[-1][0] in "fc":
             values[BODY] = self.tree.start(_find_last_argument(node))
         if on is not None and (shown := _find_name_of_call(node, on)) is not None:
             values[NAME_AT] = self.tree.start(shown)
         return values
+
+    def _list_types_of_call(self, node: Node) -> list[str]:
+        """Return the type arguments of a call in C#: `Order` for `builder.Entity<Order>()`."""
+        callee = self._find_callee(node)
+        name = callee and (callee.child_by_field_name("name") or callee)
+        return _TYPE_ARGUMENT.findall(self._get_compact_text(name))
 
     def _read_called_name(self, node: Node) -> tuple[str, Node | None]:
         """Return the name of the called function, and the node of its receiver if there is one."""
@@ -279,10 +290,13 @@ class _StatementReader:
                 name = self._get_compact_text(parts[0])
             else:
                 name = self._get_compact_text(callee)
-        return name.lstrip(".").partition("<")[0], on
+        mark = "!" if node.type == "macro_invocation" else ""
+        return name.lstrip(".").partition("<")[0] + mark, on
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the positional arguments of a call or an annotation, and its named arguments."""
+        if node.type == "macro_invocation":
+            return self._read_arguments_of_macro(node), {}
         parts = self._list_arguments(node)
         ordered: list[Value] = []
         named_arguments: dict[str, Value] = {}
@@ -306,10 +320,30 @@ class _StatementReader:
             last = node.named_children[-1]
         return ([*ordered, ["f"]] if last is not None else ordered), named_arguments
 
+    def _read_arguments_of_macro(self, node: Node) -> list[Value]:
+        """Return the names and strings in the tokens of a Rust macro: `routes![users::list]`."""
+        ordered: list[Value] = []
+        path = ""
+        for token in (token for tree in self._list_token_trees(node) for token in tree.children):
+            if token.type in _PATH_TOKENS:
+                path += self._get_compact_text(token)
+                continue
+            if path:
+                ordered.append(["n", path])
+            path = ""
+            if token.type in _NODES.strings:
+                ordered.append(self.read_value(token))
+            if len(ordered) >= _MAX_VALUES:
+                break
+        return ordered[:_MAX_VALUES]
+
+    def _list_token_trees(self, node: Node) -> list[Node]:
+        return [child for child in node.named_children if child.type == "token_tree"]
+
     def _list_arguments(self, node: Node) -> list[Node]:
         """Return the nodes of the arguments of a call or an annotation."""
         arguments_node = node.child_by_field_name("arguments")
-        kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
+        kinds = ("argument", "arguments", "value_arguments", "call_suffix")
         if arguments_node is None:
             arguments_node = next(
                 (c for c in node.named_children if c.type.startswith(kinds)), None
@@ -373,6 +407,8 @@ class _StatementReader:
     def _read_member(self, node: Node, _: int) -> Value:
         has_call = any(child.type in _NODES.calls for child in node.named_children)
         text = "" if has_call else self._get_compact_text(node).removesuffix("::class")
+        if self.language == "php":
+            text = text.replace("->", ".")
         return ["n", text] if text else _UNKNOWN
 
     def _read_call_value(self, node: Node, _: int) -> Value:
@@ -390,8 +426,11 @@ class _StatementReader:
             values = (element.named_children[0] for element in elements if element.named_children)
             return ["l", [self.read_value(value, depth + 1) for value in values]]
         entries: dict[str, Value] = {}
-        for element in elements:
-            self._add_pairs(element, entries, depth + 1)
+        for at, element in enumerate(elements):
+            if len(element.named_children) == 1:
+                entries[str(at)] = self.read_value(element.named_children[0], depth + 1)
+            else:
+                self._add_pairs(element, entries, depth + 1)
         return ["d", entries]
 
     def _read_list(self, node: Node, depth: int) -> Value:
@@ -485,8 +524,7 @@ class _StatementReader:
 
     def _read_attribute_tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the strings and the `name = value` pairs in the tokens of a Rust attribute."""
-        trees = (child for child in node.named_children if child.type == "token_tree")
-        tokens = [token for tree in trees for token in tree.children]
+        tokens = [token for tree in self._list_token_trees(node) for token in tree.children]
         ordered: list[Value] = []
         named_values: dict[str, Value] = {}
         name = ""
@@ -538,7 +576,7 @@ class _StatementReader:
         written_types = " ".join(
             self.tree.get_node_text(clause)[:_MAX_VALUE_CHARACTERS] for clause in clauses
         )
-        return re.findall(r"<\s*([A-Za-z_][\w.]*)", written_types)[:4] if clauses else []
+        return _TYPE_ARGUMENT.findall(written_types)[:4] if clauses else []
 
     def _list_embedded_types(self, node: Node) -> str:
         """Return the types embedded in a Go struct, joined by commas.
@@ -590,7 +628,7 @@ class _StatementReader:
             return  # Only Elixir assigns with an operator node; elsewhere, such a node calculates.
         names = ("name", "left", "pattern")
         left_side = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
-        fields = ("value", "right")
+        fields = ("value", "right", "default_value")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
         is_property = node.type == "property_declaration" and self.language == "csharp"
         is_declared = is_property or (node.type == "var_spec" and right is None)
@@ -604,6 +642,8 @@ class _StatementReader:
                 (c for c in node.named_children if c.type == "variable_declaration"), None
             )
             left_side, right = left_side and get_first_child(left_side), node.named_children[-1]
+        if node.type == "const_element":
+            left_side, right = node.named_children[0], node.named_children[-1]
         if left_side is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right
@@ -613,6 +653,8 @@ class _StatementReader:
         name = self._get_compact_text(
             left_side.named_children[0] if left_side.type == "expression_list" else left_side
         )
+        if node.type == "property_element":
+            name = name.lstrip("$")
         if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _MAX_NAME_CHARACTERS:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
 

@@ -148,17 +148,16 @@ class TableReader:
         """Yield the tables that configurations of classes name, each with its class."""
         for call in file.calls:
             value = find_argument(call, "0") if call.values["name"] in tables.calls else None
-            around = file.find_enclosing(file.classes, call.start) if value is not None else []
-            if not around or not {*around[-1].values["bases"]} & {*tables.configurations}:
+            stating = None if value is None else _find_stating_fact(tables, file, call)
+            if value is None or value[0] != "s" or stating is None:
                 continue
-            entity_type = around[-1].values.get("type_arguments", ("",))[0]
-            class_ = self._resolve_class(file, get_last_part(entity_type))
-            if value is not None and value[0] == "s":
-                self._configured_names.add(get_last_part(entity_type))
-                place = file, call, str(around[-1].values["name"])
-                if class_ is not None:
-                    place = class_.file, class_.fact, class_.name
-                yield str(value[1]), MappedClass(*place, is_named=True)
+            name = get_last_part(stating.values.get("type_arguments", ("",))[0])
+            class_ = self._resolve_class(file, name)
+            self._configured_names.add(name)
+            place = file, call, str(stating.values["name"])
+            if class_ is not None:
+                place = class_.file, class_.fact, class_.name
+            yield str(value[1]), MappedClass(*place, is_named=True)
 
     def _iter_tables_of_sets(
         self, tables: TableRules, file: File
@@ -631,6 +630,23 @@ def _find_inner_class(class_: ClassStatement, name: str) -> Fact | None:
     start, end = class_.fact.start, class_.fact.end
     inner = (c for c in class_.file.classes if start < c.start < end and c.values["name"] == name)
     return next(inner, None)
+
+
+def _find_stating_fact(tables: TableRules, file: File, call: Fact) -> Fact | None:
+    """Return the call or class whose type argument is the class of the table that a call names."""
+    receiver = file.find_call(call.values.get("on"))
+    while receiver is not None:
+        if receiver.values["name"] in tables.entities:
+            return receiver
+        receiver = file.find_call(receiver.values.get("on"))
+    around = file.find_enclosing(file.calls, call.start)
+    names = {*tables.entities, *tables.owned}
+    outer = [c for c in around if c.start < call.start and c.values["name"] in names]
+    if outer:
+        return outer[-1] if outer[-1].values["name"] in tables.entities else None
+    classes = file.find_enclosing(file.classes, call.start)
+    is_configuration = classes and {*classes[-1].values["bases"]} & {*tables.configurations}
+    return classes[-1] if is_configuration else None
 
 
 def _is_true(fact: Fact | None) -> bool:

@@ -1,5 +1,9 @@
 use rocket::serde::json::Json;
 
+mod users;
+
+const ADMIN: &str = "/admin";
+
 #[get("/orders/<id>?<full>", format = "json")]
 fn show(id: u32, full: bool) -> String { String::new() }
 
@@ -8,3 +12,11 @@ async fn create(order: Json<Order>) -> String { String::new() }
 
 #[get("/files/<path..>")]
 fn file(path: PathBuf) -> String { String::new() }
+
+#[launch]
+fn rocket() -> _ {
+    rocket::build()
+        .mount("/api", routes![show, create])
+        .mount(ADMIN, users::routes())
+        .mount("/public", routes![users::profile::show])
+}
