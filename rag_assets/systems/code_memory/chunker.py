@@ -26,7 +26,7 @@ from rag_assets.systems.code_memory.symbols.source_types import (
 if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
 
-READING_VERSION = 23
+READING_VERSION = 24
 """Increased whenever the same text would yield other units, facts or relations."""
 NO_PROGRAMS: Final = frozenset(
     {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}

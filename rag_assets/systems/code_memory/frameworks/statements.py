@@ -626,7 +626,7 @@ class _StatementReader:
         sign = node.child_by_field_name("operator")
         if node.type == "binary_operator" and self.tree.get_node_text(sign) != "=":
             return  # Only Elixir assigns with an operator node; elsewhere, such a node calculates.
-        names = ("name", "left", "pattern")
+        names = ("name", "left", "pattern", "property")
         left_side = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right", "default_value")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)

@@ -53,7 +53,7 @@ from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 from rag_assets.tenants.model import Tenant
 
-DERIVING_VERSION: Final = 11
+DERIVING_VERSION: Final = 12
 """Increased whenever the same files would yield other derived documents or labels."""
 _ALL_LANGUAGES: Final = "*"
 _ALL_TEXTS: Final = "!"

@@ -1,0 +1,7 @@
+export class InvoicesController {
+  public list = (request, response) => response.json([]);
+
+  update(request, response) {
+    response.json({});
+  }
+}
