@@ -19,6 +19,10 @@ ANCHORS = (
     "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
     "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
     "رمز عبور", "گذرواژه", "รหัสผ่าน", "mật khẩu", "psk", "identifiants", "schlüssel", "jeton", "pat ", "pat:", "pat=", "pat\"", "totp", "2fa",
+    "adgangskod", "zapork", "geslo", "parool", "salasõna", "slaptažod", "lykilorð", "aðgangsorð", "pasahitz",
+    "contrasinal", "fjalëkalim", "wagwoord", "nenosiri", "kata laluan", "şifrə", "нууц үг", "құпия сөз", "лозинк", "jelszav",
+    "գաղտնաբառ", "პაროლი", "পাসওয়ার্ড", "கடவுச்சொல்", "పాస్‌వర్డ్", "પાસવર્ડ", "പാസ്‌വേഡ്", "ಪಾಸ್‌ವರ್ಡ್", "ਪਾਸਵਰਡ",
+    "මුරපදය", "ລະຫັດຜ່ານ", "ពាក្យសម្ងាត់", "စကားဝှက်", "የይለፍ ቃል", "پاس ورڈ",
 )  # fmt: skip
 """Literals in lower case; every name of a credential contains at least one of them."""
 
@@ -40,8 +44,19 @@ _PASSWORDS = frozenset(
     dbpassword dbpwd userpassword rootpassword adminpassword pgpassword mysqlpwd requirepass masterauth
     bindpw rootpw adminpw sudopass mdp парола adgangskode kodeord passord jelszó κωδικός lozinka psk
     סיסמה पासवर्ड 암호 패스워드 비번 parolă contrasenya losungswort passwörter presharedkey
-    口令 parolachiave wpapsk""".split()  # noqa: SIM905 - a list of words reads better as words
-) | {"kata sandi", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "گذرواژه", "รหัสผ่าน"}
+    口令 parolachiave wpapsk passordet passordene adgangskoden adgangskoder kodeordet lösenordet losenordet
+    salasanani salasanasi salasanamme jelszava jelszavam jelszavad şifresi şifreniz şifrem parolası parolanız
+    parolam hasła hasłem hesla heslem пароля паролем паролю пароли паролата zaporka zaporku geslo gesla
+    lozinke lozinku parool parooli salasõna slaptažodis slaptažodį lykilorð lykilorðið aðgangsorð pasahitza
+    contrasinal fjalëkalim fjalëkalimi wagwoord nenosiri şifrə şifrəsi лозинка лозинку գաղտնաբառ գաղտնաբառը
+    პაროლი পাসওয়ার্ড கடவுச்சொல் పాస్‌వర్డ్ પાસવર્ડ പാസ്‌വേഡ് ಪಾಸ್‌ವರ್ಡ್ ਪਾਸਵਰਡ මුරපදය ລະຫັດຜ່ານ ពាក្យសម្ងាត់
+    စကားဝှက်""".split()  # noqa: SIM905 - a list of words reads better as words
+) | frozenset(
+    {
+        *("kata sandi", "kata laluan", "mật khẩu", "нууц үг", "құпия сөз", "كلمة المرور"),
+        *("كلمة السر", "رمز عبور", "گذرواژه", "پاس ورڈ", "รหัสผ่าน", "የይለፍ ቃል"),
+    }
+)
 _KEYS = frozenset(
     """token tokens secret secrets apikey apikeys accesskey secretkey privatekey clientsecret appsecret
     authtoken accesstoken refreshtoken bearertoken sessiontoken credential credentials authkey
@@ -119,8 +134,10 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
             continue
         start = _find_name_start(text, anchor.start)
         match = _IDENTIFIER.match(text, anchor.start, anchor.end + _REACH_BEFORE)
-        end = max(match.end() if match else 0, anchor.end)  # some names are two words
-        while end > anchor.end and text[end - 1] in ".-_$":
+        # Some names are two words, and some anchors end with the separator after the name.
+        anchor_end = anchor.start + len(text[anchor.start : anchor.end].rstrip(' :="'))
+        end = max(match.end() if match else 0, anchor_end)
+        while end > anchor_end and text[end - 1] in ".-_$":
             end -= 1
         done = end
         kind, start = _find_kind(text, start, end)
@@ -184,7 +201,7 @@ _MEANING_CHANGING_WORDS = {
 def _has_other_meaning(text: str, start: int, words: list[str]) -> bool:
     """Return whether the word before a name, or its absence, shows that no credential is meant."""
     low = max(0, start - _REACH_BEFORE)
-    if words[-1] == "passe":
+    if words[-1] == "passe" and words[-2:-1] != ["palavra"]:
         return _MOT_DE_PASSE.search(text, low, start) is None
     if len(words) > 1:
         return words[-1] in {"token", "tokens"} and words[-2] in _OTHER_TOKENS
@@ -202,7 +219,7 @@ def _find_kind_of_words(name: str, words: list[str]) -> ValueKind | None:
     if words[-1] in _SESSIONS or words[-1] == "auth" or words[-2:] == ["session", "id"]:
         return ValueKind.RANDOM
     if words[-1] == "pat":
-        return ValueKind.KEY if name.rstrip("0123456789_").endswith("PAT") else None
+        return ValueKind.KEY if name.rstrip("0123456789_").endswith("PAT") else ValueKind.RANDOM
     return _find_kind_of_word(words[-1])
 
 

@@ -26,9 +26,11 @@ from rag_assets.privacy.secrets.values import (
 
 _RULE = "told-secret"
 _REACH = 260
+_FOREIGN_VERB = r"(?P<foreign>är|er|je|este|adalah|ialah|là|είναι|ir|yra|është|е|є|це|је)"
+"""Verbs of languages whose adjectives are not known: after them, a plain word is no password."""
 _VERB = (
-    r"(?:is|was|are|=|reads|lautet|ist|heißt|heisst|war|es|era|est|était|è|é|wordt|jest|är"
-    r"|equals|becomes|remains)"
+    r"(?:is|was|are|=|reads|lautet|ist|heißt|heisst|war|es|era|est|était|è|é|wordt|jest"
+    rf"|equals|becomes|remains|{_FOREIGN_VERB})"
 )
 _LINK = (
     r"(?:(?:has|have|had|will|would)[ \t](?:been|be|change|changed)(?:[ \t](?:set|changed|reset|updated))?(?:[ \t]to)?:?(?=[ \t])"
@@ -104,6 +106,8 @@ def find_stated(text: str, name: Name) -> Iterator[SecretSpan]:
         yield from _find_ideographic(text, name)
         return
     phrase = _PHRASED.match(text, name.end, limit)
+    if phrase is not None and phrase["foreign"] is not None:
+        phrase = None
     if phrase is not None and name.kind is ValueKind.PASSWORD and is_phrase(phrase["bare"]):
         yield SecretSpan(*phrase.span("bare"), _RULE)
         return
@@ -191,7 +195,9 @@ def _accept(text: str, name: Name, match: re.Match[str]) -> SecretSpan | None:
         )
     else:
         good = (is_bare_password(value) and _is_unlike_words(value)) or (
-            is_alphabetic_password(value) and _is_stated(text, end, value)
+            match["foreign"] is None
+            and is_alphabetic_password(value)
+            and _is_stated(text, end, value)
         )
     return SecretSpan(start, end, _RULE) if good else None
 

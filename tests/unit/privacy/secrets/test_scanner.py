@@ -274,6 +274,7 @@ def test_a_password_is_found_in_code(scanner: SecretScanner, notation: str, valu
         "<apiKey>X</apiKey>", "The API key is X.", "| API key | X |",
         "//registry.example.org/:_authToken=X", "https://api.example.org/v1?access_token=X",
         "env('API_TOKEN', 'X')", "- name: API_TOKEN\n  value: X",
+        "my PAT is X", "PAT=X", "GIT_PAT=X", "AZURE_DEVOPS_PAT: X", '"PAT": "X"', '"pat": "X"',
     ],
 )  # fmt: skip
 def test_a_key_is_found_without_its_name(scanner: SecretScanner, notation: str) -> None:
@@ -345,10 +346,22 @@ def test_a_file_name_that_is_not_utf8_can_be_redacted(scanner: SecretScanner) ->
 @pytest.mark.parametrize(
     "name",
     ["كلمة المرور", "كلمة السر", "رمز عبور", "گذرواژه", "סיסמה", "הסיסמה", "पासवर्ड", "รหัสผ่าน",
-     "Mật khẩu", "Kata sandi", "Κωδικός πρόσβασης"],
+     "Mật khẩu", "Kata sandi", "Κωδικός πρόσβασης", "Palavra-passe", "A jelszavam", "Şifresi",
+     "Kata laluan", "পাসওয়ার্ড", "கடவுச்சொல்", "پاس ورڈ", "პაროლი", "Лозинка", "Zaporka", "Salasanani",
+     "Wagwoord", "Құпия сөз", "Գաղտնաբառը", "የይለፍ ቃል"],
 )  # fmt: skip
 def test_a_password_is_found_by_name_in_further_scripts(scanner: SecretScanner, name: str) -> None:
     assert found(scanner, f"{name}: Qw7!xPz92k") == ["Qw7!xPz92k"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["Passordet er X.", "Lösenordet är X.", "Mật khẩu là X.", "Heslo je X.", "Parola este X.",
+     "Kata sandi adalah X.", "Ο κωδικός είναι X.", "Slaptažodis yra X.", "Паролата е X."],
+)  # fmt: skip
+def test_a_password_is_found_after_a_verb(scanner: SecretScanner, sentence: str) -> None:
+    assert found(scanner, sentence.replace("X", "Qw7!xPz92k")) == ["Qw7!xPz92k"]
+    assert found(scanner, sentence.replace("X", "obligatorie")) == []
 
 
 @pytest.mark.parametrize("name", ["कूटशब्द", "Xuất khẩu", "كلمة", "ผ่าน", "Κωδικός πελάτη"])
