@@ -16,7 +16,11 @@ from rag_assets.systems.code_memory.frameworks.definitions import load_all_frame
 from rag_assets.systems.code_memory.languages.tags import load_tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import to_one_line
-from rag_assets.systems.code_memory.reading import READ_FOR_USE, get_language_of_type
+from rag_assets.systems.code_memory.reading import (
+    OTHER_LANGUAGE,
+    READ_FOR_USE,
+    get_language_of_type,
+)
 from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, build_node
 from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.sources.records import get_repository_source
@@ -191,7 +195,9 @@ class NameResolver:
             if languages
         ]
         files = ", ".join(
-            f"{format_count(counts[language], 'file')} in {language}" for language in rest
+            f"{format_count(counts[language], 'file')} in"
+            f" {'other languages' if language == OTHER_LANGUAGE else language}"
+            for language in rest
         )
         if files:
             parts.append(f"read for names only: {files}")

@@ -18,6 +18,7 @@ from rag_assets.systems.code_memory.languages.tagged_units import add_definition
 from rag_assets.systems.code_memory.languages.tags import (
     Tags,
     load_tag_languages,
+    read_other_tags,
     read_tags,
 )
 from rag_assets.systems.code_memory.languages.tree import add_rest_units, get_syntax_tree
@@ -62,6 +63,8 @@ READ_FOR_USE: Final = frozenset(
     | {"vue"}
 )
 """Languages whose readers extract uses of names in addition to definitions."""
+OTHER_LANGUAGE: Final = "other"
+"""Language of programs that no reader and no query knows."""
 _KNOWN_QUERIES: Final = frozenset({"php", "sql"})
 """Languages whose readers find queries, so that their strings are not searched for queries."""
 _PROSE: Final = frozenset({"markdown", "plain"})
@@ -160,7 +163,10 @@ def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> Code
         frameworks: the tenant's own frameworks; see load_all_frameworks.
     """
     language = load_tag_languages().get(name)
-    if language is None:
+    if name == OTHER_LANGUAGE:
+        tags = read_other_tags(text)
+        reading = add_definitions(text, reading, tags)
+    elif language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
     else:
         tags = read_tags(text, language)

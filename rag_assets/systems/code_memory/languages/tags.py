@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -371,30 +371,62 @@ def _compute_depth(root: Node, byte: int) -> int:
     return depth
 
 
+def read_other_tags(text: str) -> Tags:
+    """Return the definitions in a text in any other language, by the form of their lines."""
+    if len(text) > MAX_TEXT_CHARACTERS:
+        return Tags()
+    found = _find_definitions_by_form(text, _load_common_definition(), [(0, len(text))], set())
+    return Tags(_qualify_definitions(found.values()))
+
+
+@cache
+def _load_common_definition() -> re.Pattern[str]:
+    """Return the pattern of definitions in languages that no query reads."""
+    text = files(__package__).joinpath("common_definition.txt").read_text("utf-8")
+    return re.compile(text, re.MULTILINE | re.VERBOSE)
+
+
 def _find_definitions_in_errors(
     tree: SyntaxTree, language: TagLanguage, known: Mapping[int, _FoundDefinition]
 ) -> dict[int, _FoundDefinition]:
-    """Return the definitions in lines that the grammar could not read, by offset of their names.
+    """Return the definitions in lines that the grammar could not read, by offset of their names."""
+    if language.definition is None or not tree.root.has_error:
+        return {}
+    known_lines = {definition.line for definition in known.values()}
+    errors = _list_large_errors(tree)
+    return _find_definitions_by_form(tree.text, language.definition, errors, known_lines)
+
+
+def _find_definitions_by_form(
+    text: str,
+    pattern: re.Pattern[str],
+    spans: Sequence[tuple[int, int]],
+    known_lines: Collection[int],
+) -> dict[int, _FoundDefinition]:
+    """Return the definitions in parts of a text, by offset of their names.
 
     Each is recognized by the form of its first line, and ends before the next one.
+
+    Args:
+        pattern: matches the start of a definition, with its kind as the name of the group around
+            its name; a number after the kind, as in `class_2`, distinguishes groups.
+        known_lines: lines whose definitions are known.
     """
     definitions: dict[int, _FoundDefinition] = {}
-    if language.definition is None or not tree.root.has_error:
-        return definitions
-    known_lines = {definition.line for definition in known.values()}
     line, counted = 1, 0
-    for start, end in _list_large_errors(tree):
-        line_start = tree.text.rfind("\n", 0, start) + 1
-        matches = [*language.definition.finditer(tree.text, max(line_start, counted), end)]
+    for start, end in spans:
+        line_start = text.rfind("\n", 0, start) + 1
+        matches = [*pattern.finditer(text, max(line_start, counted), end)]
         ends = [*(match.start() for match in matches), end][1:]
         for match, last in zip(matches, ends, strict=True):
-            kind, name = next((k, v) for k, v in match.groupdict().items() if v)
-            place = match.start(kind), match.end(kind)
-            line += tree.text.count("\n", counted, place[0])
+            group, name = next((k, v) for k, v in match.groupdict().items() if v)
+            place = match.start(group), match.end(group)
+            line += text.count("\n", counted, place[0])
             counted = place[0]
             if line not in known_lines and len(name) <= _MAX_NAME_CHARACTERS:
-                body = tree.text[match.start() : last].rstrip()
-                lines = line, line + tree.text.count("\n", place[0], match.start() + len(body))
+                body = text[match.start() : last].rstrip()
+                lines = line, line + text.count("\n", place[0], match.start() + len(body))
+                kind = group.partition("_")[0]
                 definitions[place[0]] = _FoundDefinition(
                     match.start(), match.start() + len(body), *lines, *place, kind, name
                 )

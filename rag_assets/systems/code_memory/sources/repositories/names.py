@@ -9,9 +9,14 @@ from typing import Final
 from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN, find_media_type
 
 _RUBY, _SHELL, _PYTHON, _PHP = "text/x-ruby", "text/x-shell", "text/x-python", "text/x-php"
+_OTHER = "text/x-other"
 _INI = "text/x-ini"
 _TYPES_BY_NAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("podfile", "gemfile", "rakefile", "fastfile", "brewfile", "guardfile"), _RUBY),
+    **dict.fromkeys(("capfile", "dangerfile", "steepfile", "vagrantfile"), _RUBY),
+    **dict.fromkeys(("build", "build.bazel", "workspace", "workspace.bazel", "tiltfile"), _OTHER),
+    **dict.fromkeys(("earthfile", "meson.build", "snakefile"), _OTHER),
+    "jenkinsfile": "text/x-groovy",
     **dict.fromkeys(("dockerfile", "containerfile", "makefile", "gnumakefile", "justfile"), PLAIN),
     **dict.fromkeys(("procfile", "cartfile", "license", "licence", "copying", "notice"), PLAIN),
     **dict.fromkeys(("readme", "changelog", "contributing", "authors", "codeowners"), PLAIN),
@@ -28,11 +33,17 @@ _TYPES_BY_SUFFIX: Final[Mapping[str, str]] = {
     "podspec": _RUBY,
     "gemspec": _RUBY,
     "rake": _RUBY,
+    "rbi": _RUBY,
+    "ru": _RUBY,
     "command": _SHELL,
     "modulemap": PLAIN,
     # Suffixes that Drupal and older applications use.
     **dict.fromkeys(("inc", "install", "module", "phtml", "theme"), _PHP),
 }
+_VARIANTS: Final = dict.fromkeys(("containerfile", "dockerfile", "makefile"), PLAIN) | {
+    "jenkinsfile": "text/x-groovy"
+}
+"""Names that may have any suffix, as in `Dockerfile.dev`."""
 _SCRIPT: Final = re.compile(r"(?i)(?:^|/)(?:s?bin|exe|scripts?|hooks|\.husky)/(?:[^/]+/)*[^./]+$")
 """Matches files without a suffix in folders of scripts."""
 _TEMPLATE = "text/x-template"
@@ -50,7 +61,8 @@ def find_repository_type(path: str) -> str | None:
     if media_type is not None:
         return media_type
     name = path.rpartition("/")[2].lower()
-    if (named := _TYPES_BY_NAME.get(name)) is not None:
+    named = _TYPES_BY_NAME.get(name) or _VARIANTS.get(name.partition(".")[0])
+    if named is not None:
         return named
     if _SCRIPT.search(path) is not None:
         return PLAIN
