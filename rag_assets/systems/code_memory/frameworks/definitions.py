@@ -63,6 +63,10 @@ class RouterRules(_Rules):
         holder_prefix: argument of such a call with the prefix of what it adds.
         lists: calls with the functions that a holder adds: `mount("/api", routes![list, show])`.
         is_implicit: whether a call without a receiver may define a route.
+        parts: regular expression of files that a call of `within` loads, as in `draw(:admin)`; the
+            group `name` is the argument of that call.
+        templates: calls with a block whose routes exist only where the block's name is used; they
+            are reported as unresolved.
 
     Any other call on a router returns that router.
     """
@@ -79,6 +83,8 @@ class RouterRules(_Rules):
     holder_prefix: str = ""
     lists: tuple[str, ...] = ()
     is_implicit: bool = False
+    parts: Expression = ""
+    templates: tuple[str, ...] = ()
 
 
 class RouteRules(_Rules):
@@ -106,6 +112,8 @@ class RouteRules(_Rules):
         is_joined: whether the path consists of all string arguments, joined.
         needs_path: whether a call without a path does not define a route.
         is_plain: whether an annotated function may be a route without a router.
+        conventional: path of a method of a class if no annotation has a path: `[controller]` and
+            `[action]` stand for their names.
     """
 
     calls: Mapping[str, str] = Field(default_factory=dict)
@@ -128,6 +136,7 @@ class RouteRules(_Rules):
     is_joined: bool = False
     needs_path: bool = True
     is_plain: bool = False
+    conventional: str = ""
 
 
 class ResourceRules(_Rules):
@@ -137,6 +146,8 @@ class ResourceRules(_Rules):
         calls: `many` or `one` by name of call.
         actions: for `many` and `one`, the method and path of each action: `GET /{id}`.
         only, but: named arguments with the actions to include, or to leave out.
+        shallow: named argument that leaves the resources around a resource out of the paths of its
+            members.
         blocks: calls within the block that add routes, each with the path parameter of those
             routes: `id` for routes of a single resource, "" for routes of the collection.
     """
@@ -145,6 +156,7 @@ class ResourceRules(_Rules):
     actions: Mapping[Literal["many", "one"], Mapping[str, str]]
     only: str = "only"
     but: str = "except"
+    shallow: str = ""
     blocks: Mapping[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -406,7 +418,7 @@ class Framework(_Rules):
             maker.rpartition(".")[2].rpartition("::")[2] for maker in self.routers.made_by
         )
         yield from (*maker_names, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
-        yield from self.routers.lists
+        yield from (*self.routers.lists, *self.routers.templates)
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
             yield from (*routes.path_annotation, *routes.within, routes.method_call)

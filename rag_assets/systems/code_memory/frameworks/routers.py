@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -50,6 +51,8 @@ class RouterPaths:
         self._known: dict[tuple[str, str, int], list[str | None]] = {}
         """Known paths, by file, name and position; the list is empty while the paths are being
         computed."""
+        self._paths_of_parts: dict[str, str | None] = {}
+        self._loaders: dict[str, tuple[File, Fact] | None] = {}
         self._makers: dict[str, list[int]] = {}
         self._factories: dict[tuple[str, str], list[tuple[File, Fact]]] = {}
 
@@ -160,10 +163,15 @@ class RouterPaths:
         value = find_argument(call, self._routers.holder_prefix)
         return "" if value is None else self._repository.resolve_text(file, value, call.start)
 
-    def find_path_of_blocks(self, file: File, fact: Fact) -> str | None:
+    def find_path_of_blocks(
+        self, file: File, fact: Fact, *, with_resources: bool = True
+    ) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
-        path = ""
-        resources = self._framework.resources
+        loader = self._find_loader(file)
+        path = self._find_path_of_loader(file, *loader) if loader is not None else ""
+        if path is None:
+            return None
+        resources = self._framework.resources if with_resources else None
         for call in file.find_enclosing(file.calls, fact.start):
             name, part = call.values["name"], ""
             if call is fact or ["f"] not in call.values["arguments"]:
@@ -178,8 +186,49 @@ class RouterPaths:
             path = join_paths(path, known)
         return path
 
-    def iter_controller_modules(self, file: File, fact: Fact) -> Iterator[str]:
+    def _find_loader(self, file: File) -> tuple[File, Fact] | None:
+        """Return the call that loads a part of the routes, as in `draw(:admin)`, with its file."""
+        if not self._routers.parts:
+            return None
+        if file.path not in self._loaders:
+            self._loaders[file.path] = self._search_loader(file)
+        return self._loaders[file.path]
+
+    def _search_loader(self, file: File) -> tuple[File, Fact] | None:
+        match = re.search(self._routers.parts, file.path)
+        if match is None:
+            return None
+        names = {name for route in self._framework.routes for name in route.within}
+        calls = (place for name in names for place in self._repository.calls.get(name, ()))
+        return next(
+            (
+                (other, call)
+                for other, call in calls
+                if other is not file and ["s", match["name"]] in call.values["arguments"]
+            ),
+            None,
+        )
+
+    def _find_path_of_loader(self, file: File, other: File, call: Fact) -> str | None:
+        if file.path not in self._paths_of_parts:
+            self._paths_of_parts[file.path] = ""  # for parts that load each other
+            self._paths_of_parts[file.path] = self.find_path_of_blocks(other, call)
+        return self._paths_of_parts[file.path]
+
+    def is_in_part(self, file: File) -> bool:
+        """Return whether a file is a part of the routes that a call in another file loads."""
+        return self._find_loader(file) is not None
+
+    def is_in_template(self, file: File, fact: Fact) -> bool:
+        """Return whether a call is in a block whose routes exist only where its name is used."""
+        around = file.find_enclosing(file.calls, fact.start) if self._routers.templates else []
+        return any(call.values["name"] in self._routers.templates for call in around)
+
+    def iter_controller_modules(self, file: File, fact: Fact, depth: int = 0) -> Iterator[str]:
         """Yield the controller modules named by the blocks around a call, outer blocks first."""
+        loader = self._find_loader(file) if depth < _MAX_DEPTH else None
+        if loader is not None:
+            yield from self.iter_controller_modules(*loader, depth + 1)
         for call in file.find_enclosing(file.calls, fact.start):
             if call is not fact and call.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":

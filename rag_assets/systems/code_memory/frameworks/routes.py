@@ -115,6 +115,9 @@ class RouteReader:
                 continue
             if routes.within and not self._is_within(file, fact, routes.within):
                 continue
+            if self._paths.is_in_template(file, fact):
+                self._report_computed_path(file, fact)
+                continue
             if prefixes := self._paths.list_paths_of_call(file, fact):
                 yield from self._iter_routes_of_call(file, fact, routes, prefixes)
 
@@ -167,6 +170,8 @@ class RouteReader:
         )
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
+        if self._paths.is_in_part(file):
+            return True
         around = file.find_enclosing(file.calls, fact.start)
         if any(statement.values["name"] in names for statement in around if statement is not fact):
             return True
@@ -377,6 +382,8 @@ class RouteReader:
                 continue
             for prefix, path in product(map(str, prefixes), map(str, paths)):
                 full = path if path[:2] == "~/" else join_paths(prefix, path)
+                if full == "/" and enclosing_classes:
+                    full = f"/{routes.conventional}"
                 full = self._insert_names(full.lstrip("~"), enclosing_classes, values["of"])
                 route = self._build_route(methods, full, handler, (file, fact, start))
                 route.name = get_named_text(fact, routes.name) or ""
@@ -476,8 +483,9 @@ class RouteReader:
                 continue
             if within and not any(self._is_within(file, fact, names) for names in within):
                 continue
+            is_in_template = self._paths.is_in_template(file, fact)
             for methods, path, handler in self._resources.iter_routes(file, fact):
-                if path is None:
+                if path is None or is_in_template:
                     self._report_computed_path(file, fact)
                 else:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
@@ -553,16 +561,29 @@ class _ResourceRoutes:
         if not names or prefix is None:
             yield (), None, ""
             return
+        is_shallow = self._is_shallow(file, fact)
+        outer = self._paths.find_path_of_blocks(file, fact, with_resources=False) or ""
         actions = self._select_actions(fact, resources, resources.actions[kind])
         own = get_named_text(fact, "path")
         key = get_named_text(fact, "param") or "id"
         for name in names:
             base = join_paths(prefix, own if own is not None else name)
+            short = join_paths(outer, own if own is not None else name)
             owner = self._find_controller_name(file, fact, name, kind)
             for action, stated in actions.items():
                 method, _, rest = stated.partition(" ")
-                path = join_paths(base, rest.replace("{id}", f"{{{key}}}"))
+                is_member = is_shallow and "{id}" in rest
+                path = join_paths(short if is_member else base, rest.replace("{id}", f"{{{key}}}"))
                 yield tuple(method.split("|")), path, f"{owner}::{action}"
+
+    def _is_shallow(self, file: File, fact: Fact) -> bool:
+        """Return whether the resources around a resource are not in the paths of its members."""
+        name = self._resources.shallow
+        around = file.find_enclosing(file.calls, fact.start) if name else []
+        return any(
+            call.values.get("named", {}).get(name) == ["n", "true"] or call.values["name"] == name
+            for call in (*around, fact)
+        )
 
     def get_action_in_block(self, file: File, fact: Fact, path: str) -> str:
         """Return the handler of a route in a resource's block, `Controller::path`; else ""."""

@@ -17,4 +17,14 @@ Rails.application.routes.draw do
       collection { get :drafts, controller: 'api/articles', action: :show }
     end
   end
+
+  concern :commentable do
+    resources :remarks, only: :index
+  end
+  resources :books, only: [], shallow: true do
+    resources :pages, only: [:index, :show]
+  end
+  scope '/panel' do
+    draw :admin
+  end
 end

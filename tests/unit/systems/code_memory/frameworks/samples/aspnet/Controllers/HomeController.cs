@@ -1,0 +1,7 @@
+using Microsoft.AspNetCore.Mvc;
+
+public class HomeController : Controller
+{
+    [HttpPost]
+    public IActionResult Save(Form form) => View();
+}

@@ -1,0 +1,4 @@
+namespace :admin do
+  resources :reports, only: :show
+  get '/health' => 'health#show'
+end
