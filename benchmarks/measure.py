@@ -271,6 +271,15 @@ def save_result(name: str, result: Mapping[str, Any], folder: Path = RESULTS) ->
     return path
 
 
+def read_commit() -> str:
+    """Return the commit of this checkout, with `+` if files differ from it; "" without Git."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=9"]
+    done = subprocess.run(
+        [*git, "--exclude=*", "--dirty=+"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
 def report_result(
     name: str, benchmark: str, before: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> None:
@@ -281,7 +290,7 @@ def report_result(
         before: the machine before the measurement; see describe_machine.
     """
     head: dict[str, Any] = {"benchmark": benchmark, "taken": datetime.now(UTC).strftime("%Y-%m-%d")}
-    head |= {"machine": before, "load_average_after": read_load()}
+    head |= {"commit": read_commit(), "machine": before, "load_average_after": read_load()}
     print(save_result(name, {**head, **figures}))
 
 

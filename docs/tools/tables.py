@@ -20,7 +20,7 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def describe_origin(result: Mapping[str, Any]) -> str:
-    """Describe a result's date, rounds and load, and its machine unless it is the usual one."""
+    """Describe a result's date, version, rounds and load, and its machine unless it is usual."""
     facts = result["machine"]
     server = facts["versions"]["elasticsearch server"]
     rounds = result["rounds"]
@@ -28,8 +28,11 @@ def describe_origin(result: Mapping[str, Any]) -> str:
         f"{facts['cores']} cores of {facts['processor']}, {facts['memory_gb']:.0f} GB,"
         f" Python {facts['python']}, Elasticsearch {server}"
     )
+    commit = result.get("commit")
+    version = facts["versions"]["rag-assets"] + (f" at {commit}" if commit else "")
     return (
-        f"Taken {result['taken']}, {rounds} {'round' if rounds == 1 else 'rounds (medians)'};"
+        f"Taken {result['taken']} with {version},"
+        f" {rounds} {'round' if rounds == 1 else 'rounds (medians)'};"
         f"{'' if machine == _USUAL_MACHINE else f' {machine};'} load average before:"
         f" {facts['load_average'][0]}.\n"
     )
