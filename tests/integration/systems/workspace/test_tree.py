@@ -510,6 +510,7 @@ def test_a_manifest_makes_the_tree_the_same_unless_too_much_would_go(workspace: 
 
 
 @pytest.mark.long
+@pytest.mark.nightly  # it measures time, and other tests load the machine
 def test_twenty_thousand_pages_are_put_within_a_minute(workspace: Workspace) -> None:
     pages = [
         {"uuid": f"p{n}", "parent": f"p{n // 8}" if n >= 8 else None}
