@@ -7,7 +7,8 @@ from docs.tools.code import build_code_costs_table
 _MS = {"p50": 20.0, "p95": 31.5}
 _COMPARED = {"walk and search": {"p50": 52.25, "p95": 80.0}, "search alone": _MS, "ratio": 2.61}
 _MACHINE = {
-    "versions": {"elasticsearch server": "9.5.3", "rag-assets": "0.2.0"}, "cores": 2, "processor": "X", "memory_gb": 8.0,
+    "versions": {"elasticsearch server": "9.5.3", "rag-assets": "0.2.0"}, "cores": 2,
+    "processor": "X", "memory_gb": 8.0,
     "python": "3.11", "load_average": [0.5],
 }  # fmt: skip
 

@@ -52,8 +52,8 @@ class Pinned(NamedTuple):
 
 
 PINNED = Pinned(
-    "5+kingfisher-1.5.0",
-    tables="97979637800ee974",
+    "6+kingfisher-1.5.0",
+    tables="06ed15c928450d31",
     corpus="3e4689274966a401",
     findings="fe7b4502bad65153",
 )

@@ -274,7 +274,7 @@ def test_a_password_is_found_in_code(scanner: SecretScanner, notation: str, valu
         "<apiKey>X</apiKey>", "The API key is X.", "| API key | X |",
         "//registry.example.org/:_authToken=X", "https://api.example.org/v1?access_token=X",
         "env('API_TOKEN', 'X')", "- name: API_TOKEN\n  value: X",
-        "my PAT is X", "PAT=X", "GIT_PAT=X", "AZURE_DEVOPS_PAT: X", '"PAT": "X"', '"pat": "X"',
+        "my PAT is X", "PAT=X", "GIT_PAT=X", "AZURE_DEVOPS_PAT: X", '"PAT": "X"',
     ],
 )  # fmt: skip
 def test_a_key_is_found_without_its_name(scanner: SecretScanner, notation: str) -> None:
