@@ -364,8 +364,9 @@ class TypeRules(_Rules):
             names of ancestors in other packages; for other frameworks, a pattern matches a name as
             written or its last part, and annotations are plain names.
         names: source type by a pattern of the name of a class, such as `*Job`.
-        folders: source type of the classes and functions in a folder or file with this lower-case
-            name. In Django, only of public ones, and of functions only if it is `service`.
+        folders: source type of the classes in a folder or file with this lower-case name; if it is
+            `controller`, `service`, `middleware` or `job`, of its public functions, too. In Django,
+            only of public classes, and of functions only if it is `service`.
         settings: source type of the definitions that a setting lists; only for Django.
         calls: source type of the first argument, by name of the called method; only for Django.
     """

@@ -38,8 +38,8 @@ _ALWAYS: Final = frozenset({FOUND, CLASS, "implements"})
 CLUE_KINDS: Final = _STATEMENTS | _ALWAYS | {"declares"}
 """Kinds of facts that yield clues."""
 _CLASSES: Final = frozenset({"class", "interface", "module", "type"})
-_TYPED: Final = _CLASSES | {"function"}
-"""Roles of definitions that a folder gives a type."""
+_TYPES_OF_FUNCTIONS: Final = frozenset({"controller", "service", "middleware", "job"})
+"""Source types that a folder gives to functions that are not private."""
 _CALLABLE: Final = frozenset({"function", "method"})
 _MAX_ANCESTORS: Final = 40
 """Maximum number of ancestors followed for a class; further ancestors are ignored."""
@@ -109,11 +109,18 @@ def keep_facts_with_clues(facts: Sequence[Fact], language: str, own: str = "") -
         id(fact) for fact in facts if fact.kind in _STATEMENTS and _find_name(fact, names)
     }
     for fact in facts:
-        is_typed = fact.kind == "declares" and fact.values.get("role") in _TYPED
+        is_typed = fact.kind == "declares" and _may_have_folder_type(fact)
         if is_typed or fact.kind in _ALWAYS or id(fact) in statements:
             yield fact
         elif fact.kind == "declares" and statements:
             yield fact  # The definition that a statement is about.
+
+
+def _may_have_folder_type(fact: Fact) -> bool:
+    """Return whether a definition is a class, or a function that other files may use."""
+    values = fact.values
+    is_public = values.get("public", values.get("exported", True))
+    return values.get("role") in _CLASSES or (values.get("role") == "function" and is_public)
 
 
 def _find_name(fact: Fact, names: _Names) -> str:
@@ -136,7 +143,7 @@ def list_clues(facts: Sequence[Fact], language: str, own: str = "") -> list[Clue
     clues: list[Clue] = [
         ("declared", fact.symbol, str(fact.values.get("role")))
         for fact in definitions.ordered
-        if fact.values.get("role") in _TYPED
+        if _may_have_folder_type(fact)
     ]
     for fact in facts:
         if fact.kind == FOUND:
@@ -295,8 +302,7 @@ class _TypeReader:
             for symbol, role in file.roles.items():
                 name = _get_short_name(symbol) if role in _CLASSES else ""
                 type_ = _find_type(name, self._rules.names)
-                is_member = role not in _CLASSES and _find_owner(file, symbol) != symbol
-                if type_ is None and not is_member and symbol not in file.namespaces:
+                if type_ is None and _takes_type_of_folder(file, symbol, by_folder):
                     type_ = by_folder
                 if type_ is not None:
                     types[file.path, symbol] = type_
@@ -350,6 +356,13 @@ def _find_owner(file: _TypedFile, symbol: str) -> str:
     """Return the class of a method; the definition itself if it has none."""
     owner = _get_owner(symbol)
     return owner if file.roles.get(owner) in _CLASSES else symbol
+
+
+def _takes_type_of_folder(file: _TypedFile, symbol: str, type_: SourceType | None) -> bool:
+    """Return whether a folder's type is one for a definition outside classes."""
+    if file.roles[symbol] in _CLASSES:
+        return symbol not in file.namespaces
+    return type_ in _TYPES_OF_FUNCTIONS and _find_owner(file, symbol) == symbol
 
 
 def _is_embedded(table: TableRules, symbol: str) -> bool:
