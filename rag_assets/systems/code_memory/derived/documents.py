@@ -58,6 +58,12 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     STATEMENTS,
 )
 from rag_assets.systems.code_memory.frameworks.tables import MappedColumn, TableReader
+from rag_assets.systems.code_memory.frameworks.types import (
+    CLUE_KINDS,
+    find_types,
+    keep_facts_with_clues,
+    list_clues,
+)
 from rag_assets.systems.code_memory.languages.python.program import Evidence
 from rag_assets.systems.code_memory.laravel import classes as laravel_classes
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
@@ -86,8 +92,8 @@ _DJANGO_PACKAGES: Final = frozenset({"django", "rest_framework"})
 
 LABELLED: Final = frozenset({"php", "python", *GRAMMARS, *PAGES})
 """Languages with definitions or statements that frameworks interpret."""
-READ_KINDS: Final = laravel_classes.READ_KINDS
-"""Kinds of the facts that decide source types in PHP."""
+READ_KINDS: Final = laravel_classes.READ_KINDS | CLUE_KINDS
+"""Kinds of the facts that decide source types in a repository without Django."""
 _DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS})
 """Kinds of facts that do not influence the source type of any definition."""
 
@@ -183,34 +189,60 @@ def derive_documents(files: Sequence[FileFacts], custom: str = "") -> Derivation
     return Derivation(tuple(documents.values()), (*unresolved, *cut))
 
 
-def keep_deciding_facts(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
-    """Return the facts that determine source types in a file of a repository without Django."""
-    return tuple(filter(laravel_classes.is_read_fact, facts)) if language == "php" else ()
+def keep_deciding_facts(facts: Sequence[Fact], language: str, custom: str = "") -> tuple[Fact, ...]:
+    """Return the facts that determine source types in a file of a repository without Django.
+
+    Args:
+        custom: the tenant's own frameworks as JSON; see load_all_frameworks.
+    """
+    kept = {id(fact) for fact in keep_facts_with_clues(facts, language, custom)}
+    is_read = laravel_classes.is_read_fact
+    return tuple(
+        fact for fact in facts if id(fact) in kept or (language == "php" and is_read(fact))
+    )
 
 
-def list_deciding_facts(facts: Sequence[Fact], language: str) -> list[object]:
+def list_deciding_facts(facts: Sequence[Fact], language: str, custom: str = "") -> list[object]:
     """Return the facts of a file that determine source types, in a comparable form.
 
     If two results are equal, the source types are equal too, in this file and in others.
+
+    Args:
+        custom: the tenant's own frameworks as JSON; see load_all_frameworks.
     """
+    clues = list_clues(facts, language, custom)
     if language == "php":
-        return laravel_classes.select_read_facts(facts)
+        return [*laravel_classes.select_read_facts(facts), *clues]
     # Django's views, models and routes depend on nearly all facts of a module.
     return [
-        (fact.kind, fact.symbol, fact.values)
-        for fact in facts
-        if language == "python" and fact.kind not in _DECIDES_NOTHING
+        *clues,
+        *(
+            (fact.kind, fact.symbol, fact.values)
+            for fact in facts
+            if language == "python" and fact.kind not in _DECIDES_NOTHING
+        ),
     ]
 
 
-def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
-    """Return the source type of each definition that has one, by path and qualified name."""
+def find_source_types(
+    files: Sequence[FileFacts], custom: str = ""
+) -> Mapping[tuple[str, str], SourceType]:
+    """Return the source type of each definition that has one, by path and qualified name.
+
+    The interpreters of Laravel and Django take precedence over the rules of other frameworks, which
+    are not applied to the Python files of a repository that uses Django.
+
+    Args:
+        custom: the tenant's own frameworks as JSON; see load_all_frameworks.
+    """
     php = [file for file in files if file.language == "php"]
     python = [file for file in files if file.language == "python"]
     source_types = dict(laravel_classes.find_source_types(php)) if php else {}
-    if any(map(imports_django, python)):
+    is_django = any(map(imports_django, python))
+    if is_django:
         source_types |= django_kinds(python)
-    return source_types
+    others = [file for file in files if not (is_django and file.language == "python")]
+    return find_types(others, custom) | source_types
 
 
 def imports_django(file_facts: FileFacts) -> bool:

@@ -95,7 +95,7 @@ class _TypeReader:
         for decorator in fact.values["decorators"]:
             written = get_written_name(decorator)
             name = self._program.resolve_name(self._program.get_absolute_name(written, module))
-            if kind := _find_matching_type(name, self._data.decorators):
+            if kind := _find_matching_type(name, self._data.annotations):
                 return kind
         return None
 

@@ -365,24 +365,30 @@ class ViewRules(_Rules):
 
 
 class TypeRules(_Rules):
-    """The source types that Django's interpreter assigns to definitions.
+    """The source types that a framework gives to definitions.
 
-    Only the rules of the built-in framework `django` are read.
+    A route's annotation also makes the class of its handler a controller, and the rules of tables
+    make classes models.
 
     Attributes:
-        bases, decorators: source type by a pattern of the full name of an ancestor in another
-            package, or of a decorator; `*` matches any text, and the first match decides.
-        settings: source type of the definitions that a setting lists.
-        calls: source type of the first argument, by name of the called method.
-        folders: source type of public classes in a folder or module; if it is `service`, of its
-            public functions, too.
+        bases, annotations: source type by a pattern of the name of an ancestor or annotation; `*`
+            matches any text, and the first match decides. Django's interpreter compares the full
+            names of ancestors in other packages; for other frameworks, a pattern matches a name as
+            written or its last part, and annotations are plain names.
+        names: source type by a pattern of the name of a class, such as `*Job`.
+        folders: source type of the classes in a folder or file with this lower-case name; if it is
+            `controller`, `service`, `middleware` or `job`, of its public functions, too. In Django,
+            only of public classes, and of functions only if it is `service`.
+        settings: source type of the definitions that a setting lists; only for Django.
+        calls: source type of the first argument, by name of the called method; only for Django.
     """
 
     bases: Mapping[str, SourceType] = Field(default_factory=dict)
-    decorators: Mapping[str, SourceType] = Field(default_factory=dict)
+    annotations: Mapping[str, SourceType] = Field(default_factory=dict)
+    names: Mapping[str, SourceType] = Field(default_factory=dict)
+    folders: Mapping[str, SourceType] = Field(default_factory=dict)
     settings: Mapping[str, SourceType] = Field(default_factory=dict)
     calls: Mapping[str, SourceType] = Field(default_factory=dict)
-    folders: Mapping[str, SourceType] = Field(default_factory=dict)
 
 
 class Framework(_Rules):
@@ -393,6 +399,7 @@ class Framework(_Rules):
         languages: the languages of its files, such as `python` or `vue`; an unknown one is refused
             with the list of all.
         markers: strings; a repository uses the framework if any of its files contains one of them.
+        types: the source types of definitions.
         handlers: notation of handlers: `name` for a function's name; `rails` for `orders#show`;
             `alias` for a module and an action; `none` if handlers have no names.
     """
@@ -442,6 +449,7 @@ class Framework(_Rules):
         for changes in self.changes:
             yield from (*changes.calls, *changes.renames)
         yield from (method for pages in self.pages for method in pages.methods)
+        yield from filter(str.isidentifier, self.types.annotations)
 
 
 def find_pattern(name: str, patterns: Iterable[str]) -> str:

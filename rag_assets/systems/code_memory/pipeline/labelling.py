@@ -173,7 +173,8 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
         signs, deciding = read_survey(ctx, labelled)
         python = [document for document in labelled if get_language(document) == "python"]
         whole = load_file_facts(ctx, python) if uses_django(signs) else {}
-        changed |= find_changed_labels(files, {**deciding, **whole})
+        own = ctx.tenant.own_frameworks_json
+        changed |= find_changed_labels(files, {**deciding, **whole}, own)
     if changed:
         ctx.guard()
         # Labels now match the build's files, unless this run is interrupted.
@@ -192,15 +193,16 @@ def is_index(document: CodeDocument) -> bool:
 
 
 def find_changed_labels(
-    documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
+    documents: Iterable[CodeDocument], files: Mapping[str, FileFacts], custom: str = ""
 ) -> dict[str, Mapping[str, str]]:
     """Return the labels that differ from the recorded ones, by document of one repository.
 
     Args:
         files: facts by document; they must include all documents that get labels.
+        custom: the tenant's own frameworks as JSON; see load_all_frameworks.
     """
     by_path: dict[str, dict[str, str]] = {}
-    for (path, symbol), kind in find_source_types(list(files.values())).items():
+    for (path, symbol), kind in find_source_types([*files.values()], custom).items():
         by_path.setdefault(path, {})[symbol] = kind
     return {
         document.document_id: wanted_kinds
@@ -256,7 +258,8 @@ class _SliceChange:
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
             return []
-        return list_deciding_facts(self._list_facts(document), get_language(document))
+        own = self._ctx.tenant.own_frameworks_json
+        return list_deciding_facts(self._list_facts(document), get_language(document), own)
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
         """Return whether the change of a document certainly leaves derived documents unchanged."""
@@ -298,8 +301,10 @@ def read_survey(
     files: dict[str, FileFacts] = {}
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _build_file_facts(document, facts)
-        signs |= list_signs(file, ctx.tenant.own_frameworks_json)
-        files[document.document_id] = replace(file, facts=keep_deciding_facts(facts, file.language))
+        own = ctx.tenant.own_frameworks_json
+        signs |= list_signs(file, own)
+        kept = keep_deciding_facts(facts, file.language, own)
+        files[document.document_id] = replace(file, facts=kept)
     return frozenset(signs), {
         document.document_id: files[document.document_id] for document in documents
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -69,6 +69,7 @@ class Node:
         line_start, line_end: first and last line in that document.
         content_hash: the hash of the text embedded for it; None if it has no separate chunk.
         symbol: the name of its chunk.
+        role: the role of its chunk, such as `class` or `method`; "" if it is not a definition.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Node:
     content_hash: str | None = None
     document_id: str | None = None
     symbol: str | None = None
+    role: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ def build_node(definition: FoundSymbol) -> Node:
         ),
         document_id=definition.document_id,
         symbol=_get_chunk_name(definition.local_name),
+        role=role,
     )
 
 

@@ -20,7 +20,7 @@ import functools
 import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
@@ -36,6 +36,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.retrieval.walk import MAX_NODES
 from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
+from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
     {
@@ -303,11 +304,30 @@ def _build_neighbourhood(
         count = counts[edge.how == "inferred", (kind, is_named), index]
         share = compute_share(kind, index, count) * edge.confidence
         if share >= _MIN_SHARE:
-            neighbour = Neighbour(share, other, known[other], edge.kind, is_named, edge.document_id)
+            node = _infer_type(known[other], edge.kind, index)
+            neighbour = Neighbour(share, other, node, edge.kind, is_named, edge.document_id)
             ordered.append((-share, (edge.document_id, edge.position), neighbour))
     ordered.sort(key=lambda neighbour: neighbour[:2])
     size = _MAX_EDGES if is_cut else len(edges)
     return Neighbourhood([neighbour for _, _, neighbour in ordered], size)
+
+
+_TYPES_OF_ENDS: Final[Mapping[tuple[str, int], SourceType]] = {
+    ("routes_to", 1): "controller",
+    ("maps_to", 0): "model",
+}
+"""Source type of a definition that has no other, by a relation and the index of its end."""
+
+
+def _infer_type(node: Node, kind: str, index: int) -> Node:
+    """Return a neighbour with the source type that its relation shows, unless it has a type.
+
+    Args:
+        kind: the kind of the relation.
+        index: the index of the other end, as in compute_share.
+    """
+    type_ = _TYPES_OF_ENDS.get((kind, 1 - index)) if node.source_type == "code" else None
+    return node if type_ is None else replace(node, source_type=type_)
 
 
 def _count_relations(

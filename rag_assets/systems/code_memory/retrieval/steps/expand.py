@@ -76,12 +76,14 @@ class RatedCandidate:
 
     Attributes:
         is_preferred: whether it is in a path that the caller prefers.
+        role: the role of its definition, as in Node; "" if it is unknown.
     """
 
     candidate: Candidate
     score: float
     source_type: str
     is_preferred: bool = False
+    role: str = ""
 
 
 def arrange_candidates(
@@ -133,7 +135,7 @@ def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
         (_PREFERRED_FACTOR, rated.is_preferred),
         (_TEST_FACTOR, not question.is_about_tests and is_test(parse_path(rated.candidate.uri))),
         (_DESCRIPTION_FACTOR, kind in _DESCRIBING_TYPES),
-        (_HEAD_FACTOR, _is_head(symbol, kind)),
+        (_HEAD_FACTOR, _is_head(symbol, kind, rated.role)),
         (_CONSTRUCTOR_FACTOR, symbol.endswith(_CONSTRUCTORS)),
     )
     worth = rated.score
@@ -143,9 +145,9 @@ def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
     return worth
 
 
-def _is_head(symbol: str, kind: str) -> bool:
+def _is_head(symbol: str, kind: str, role: str) -> bool:
     """Return whether a passage is the head of a class, whose methods have their own passages."""
-    is_class = bool(symbol) and "::" not in symbol
+    is_class = role == "class" if role else bool(symbol) and "::" not in symbol
     return is_class and (kind in _TYPES_WITH_METHODS or (kind == "code" and "\\" in symbol))
 
 
@@ -219,12 +221,12 @@ class _RelatedPlaces:
     Attributes:
         flow: the spread of relevance that reached them.
         gains: relevance that each place gained, greatest first.
-        types: source types of definitions, by document id and name.
+        nodes: the nodes of definitions, by document id and name.
     """
 
     flow: Flow
     gains: Mapping[Place, float]
-    types: Mapping[tuple[str, str], str]
+    nodes: Mapping[tuple[str, str], Node]
 
     def get_gain(self, candidate: Candidate) -> float:
         """Return the relevance that a candidate gained as a definition, or as a whole document."""
@@ -248,12 +250,12 @@ def _find_related_places(
         scores.setdefault((candidate.uri, candidate.symbol), relevance[candidate.id])
     nodes: dict[NodeKey, Node] = {}
     seeds: dict[NodeKey, float] = {}
-    types: dict[tuple[str, str], str] = {}
+    by_place: dict[tuple[str, str], Node] = {}
     for symbol in view.list_definitions(
         [*dict.fromkeys(candidate.uri for candidate in candidates)]
     ):
         node, local = build_node(symbol), symbol.local_name
-        types[symbol.document_id, local] = node.source_type
+        by_place[symbol.document_id, local] = node
         score = scores.get((symbol.uri, local))
         if score is None:
             score = _UNNAMED_SHARE * scores.get((symbol.uri, ""), 0.0)
@@ -267,11 +269,11 @@ def _find_related_places(
         place = find_place(reached)
         if place is not None:
             gains.setdefault(place, reached.score)
-            types.setdefault((place.document_id, place.symbol or ""), reached.node.source_type)
+            by_place.setdefault((place.document_id, place.symbol or ""), reached.node)
     for document_id, score in flow.stating_documents.items():
         gains.setdefault(Place(document_id), score)
     ordered = sorted(gains, key=lambda place: -gains[place])[:MAX_PLACES]
-    return _RelatedPlaces(flow, {place: gains[place] for place in ordered}, types)
+    return _RelatedPlaces(flow, {place: gains[place] for place in ordered}, by_place)
 
 
 def _rate_candidates(
@@ -297,12 +299,13 @@ def _rate_candidates(
     evidence = sum_evidence(candidates, total, fused)
 
     def rate(candidate: Candidate) -> RatedCandidate:
-        type_ = related.types.get((candidate.document_id, candidate.symbol))
+        node = related.nodes.get((candidate.document_id, candidate.symbol))
         return RatedCandidate(
             candidate,
             math.sqrt(total[candidate.id] * evidence[candidate.uri]),
-            type_ or get_type_of_path(parse_path(candidate.uri)),
+            get_type_of_path(parse_path(candidate.uri)) if node is None else node.source_type,
             is_preferred=progress.search.prefers(candidate.uri),
+            role="" if node is None else node.role,
         )
 
     return [rate(candidate) for candidate in candidates.values()]

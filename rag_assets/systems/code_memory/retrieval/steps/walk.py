@@ -434,20 +434,26 @@ def _find_nodes(view: RelationView, tenant: Tenant, name: str) -> dict[NodeKey, 
 def _select_answers(flow: Flow, question: QuestionNames) -> Flow | None:
     """Return the part of a walk that answers a question about relations; None if there is none.
 
-    Kept are nodes that are relevant enough and have a source type that the question asks for. A
+    Kept are nodes that are relevant enough and have a source type that the question asks for, and
+    the definitions without a type on the paths to them, which may be what the question asks for. A
     question that asks for no type keeps all nodes; a question about more than relations has no such
     answer.
     """
     if not question.is_relational or not question.wanted_types:
         return flow if question.is_relational else None
+    answers = {
+        reached
+        for reached in flow.nodes
+        if reached.node.source_type in question.wanted_types
+        and (len(reached.path) <= _DIRECT_PATH_LENGTH or reached.score >= _MIN_INDIRECT_SCORE)
+    }
+    paths = {reached.path[:end] for reached in answers for end in range(1, len(reached.path) + 1)}
     kept_nodes = tuple(
         reached
         for reached in flow.nodes
         if len(reached.path) == 1
-        or (
-            reached.node.source_type in question.wanted_types
-            and (len(reached.path) == _DIRECT_PATH_LENGTH or reached.score >= _MIN_INDIRECT_SCORE)
-        )
+        or reached in answers
+        or (reached.node.source_type == "code" and reached.path in paths)
     )
     return (
         replace(flow, nodes=kept_nodes)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from time import process_time
@@ -17,6 +19,10 @@ from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.pipeline.recipes import compute_config_key
 from rag_assets.systems.code_memory.derived.documents import (
     derive_documents,
+    find_source_types,
+    imports_django,
+    keep_deciding_facts,
+    list_deciding_facts,
     list_languages_to_read,
     list_signs,
 )
@@ -95,6 +101,65 @@ def shown(derivation: Derivation) -> Iterator[str]:
 def test_sample_of_framework_gives_exact_routes_and_tables(framework: str) -> None:
     expected = (SAMPLES / framework / "expected.txt").read_text("utf-8").splitlines()
     assert sorted(shown(derive(sample_of(framework)))) == expected
+
+
+@pytest.mark.parametrize("framework", [one.name for one in load_built_in_frameworks()])
+def test_sample_of_framework_gives_exact_types(framework: str) -> None:
+    path = SAMPLES / framework / "types.txt"
+    expected = path.read_text("utf-8").splitlines() if path.exists() else []
+    files = facts_of(sample_of(framework))
+    types = find_source_types(files)
+    assert [f"{path} {symbol} {types[path, symbol]}" for path, symbol in sorted(types)] == expected
+    if any(map(imports_django, files)):
+        return  # Its interpreter reads all facts.
+    kept = [replace(o, facts=keep_deciding_facts(o.facts, o.language)) for o in files]
+    assert find_source_types(kept) == types
+    for file, reduced in zip(files, kept, strict=True):
+        if file.language not in {"php", "python"}:
+            both = (list_deciding_facts(one.facts, one.language) for one in (file, reduced))
+            assert next(both) == next(both)
+
+
+def test_own_framework_gives_types() -> None:
+    own = json.dumps(
+        [
+            {
+                "name": "jobs",
+                "languages": ["ruby"],
+                "types": {"bases": {"Shop::Task": "job"}, "folders": {"domain": "service"}},
+            }
+        ]
+    )
+    files = {
+        "lib/a.rb": "class Base < Shop::Task\nend\nclass CleanUp < Base\nend\n",
+        "lib/domain/b.rb": "class Prices\nend\n",
+        "spec/domain/c.rb": "class Fake\nend\n",
+    }
+    assert find_source_types(facts_of(files, own), own) == {
+        ("lib/a.rb", "Base"): "job",
+        ("lib/a.rb", "CleanUp"): "job",
+        ("lib/domain/b.rb", "Prices"): "service",
+    }
+    assert find_source_types(facts_of(files)) == {}
+
+
+@pytest.mark.parametrize(
+    ("after", "same"),
+    [
+        ("\n\n@Service\nclass A { void f() { g(2); } }", True),
+        ("@Service\nclass A { int f; void f() {} }", True),
+        ("@Service\nclass B { void f() {} }", False),
+        ("class A { void f() {} }", False),
+        ("@Service\nclass A extends B { void f() {} }", False),
+        ("@Service\nclass A { @EventListener void f() {} }", False),
+        ('@Service\nclass A { @GetMapping("/x") void f() {} }', False),
+    ],
+)
+def test_only_clues_to_types_decide(after: str, *, same: bool) -> None:
+    texts = ("@Service\nclass A { void f() {} }", after)
+    [former], [newer] = (facts_of({"A.java": text}) for text in texts)
+    decisions = [list_deciding_facts(one.facts, "java") for one in (former, newer)]
+    assert (decisions[0] == decisions[1]) is same
 
 
 @pytest.mark.parametrize(

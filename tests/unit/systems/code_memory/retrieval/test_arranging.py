@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,14 @@ def test_methods_come_before_the_head_of_their_class() -> None:
     assert order(head, rated("r/T.php", 0.8, "service", "App\\T::go"))[0] == "r/T.php:App\\T::go"
     model = rated("r/M.php", 1.0, "model", "App\\M")
     assert order(model, rated("r/T.php", 0.8, "service", "App\\T::go"))[0] == "r/M.php:App\\M"
+
+
+def test_methods_of_any_language_are_no_heads() -> None:
+    method = replace(rated("r/S.java", 1.0, "service", "shop.S.total"), role="method")
+    head = replace(rated("r/T.rb", 1.0, "service", "Shop::T"), role="class")
+    weaker = rated("r/U.php", 0.8, "service", "App\\U::go")
+    assert order(method, weaker) == [method.candidate.id, weaker.candidate.id]
+    assert order(head, weaker) == [weaker.candidate.id, head.candidate.id]
 
 
 def test_preferred_candidates_rank_higher() -> None:

@@ -1,0 +1,5 @@
+class Cleanup {
+  run() {}
+}
+
+module.exports = { Cleanup }

@@ -1,0 +1,3 @@
+package handlers
+
+func ListOrders(c *gin.Context) {}

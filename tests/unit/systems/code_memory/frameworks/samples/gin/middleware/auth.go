@@ -1,0 +1,3 @@
+package middleware
+
+func RequireUser() gin.HandlerFunc { return nil }

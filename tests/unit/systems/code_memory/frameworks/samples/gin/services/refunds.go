@@ -1,0 +1,5 @@
+package services
+
+type Refunds struct{}
+
+func (r *Refunds) Create() {}

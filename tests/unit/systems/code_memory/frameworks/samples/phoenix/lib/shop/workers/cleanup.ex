@@ -1,0 +1,5 @@
+defmodule Shop.Workers.Cleanup do
+  use Oban.Worker
+
+  def perform(job), do: job
+end

@@ -1,0 +1,3 @@
+defmodule ShopWeb.CartLive do
+  def mount(params, session, socket), do: {:ok, socket}
+end

@@ -1,0 +1,3 @@
+defmodule ShopWeb.Plugs.RequireUser do
+  def call(conn, opts), do: conn
+end

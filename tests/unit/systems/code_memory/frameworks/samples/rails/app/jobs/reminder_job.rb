@@ -1,0 +1,5 @@
+class ReminderJob < ApplicationJob
+  def perform(order)
+    order.remind
+  end
+end

@@ -1,0 +1,3 @@
+class OrderMailer < ApplicationMailer
+  def paid; end
+end

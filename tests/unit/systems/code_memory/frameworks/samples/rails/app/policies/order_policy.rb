@@ -1,0 +1,3 @@
+class OrderPolicy < ApplicationPolicy
+  def show? = true
+end

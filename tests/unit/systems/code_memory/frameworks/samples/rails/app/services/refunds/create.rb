@@ -1,0 +1,5 @@
+module Refunds
+  class Create
+    def call(order) = order.refund
+  end
+end

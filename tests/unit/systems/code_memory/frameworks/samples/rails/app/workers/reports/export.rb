@@ -1,0 +1,10 @@
+module Reports
+  class Export < ActiveJob::Base
+  end
+
+  class Cleanup
+    include Sidekiq::Worker
+
+    def perform; end
+  end
+end

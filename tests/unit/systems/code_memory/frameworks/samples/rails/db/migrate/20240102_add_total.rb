@@ -1,0 +1,3 @@
+class AddTotal < ActiveRecord::Migration[7.0]
+  def up; end
+end

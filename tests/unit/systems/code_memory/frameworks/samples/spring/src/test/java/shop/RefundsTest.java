@@ -1,0 +1,4 @@
+package shop;
+
+@Service
+class FakeRefunds {}
