@@ -12,6 +12,7 @@
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
 # make docs   writes the documentation as a site into .local/site
+# make screenshots takes the pictures of docs/images in a temporary installation
 # make browser installs a Chromium for the tests that need one (Debian's, as root)
 # make renderers installs mandoc and pandoc for the tests of man pages (Debian's, as root)
 # make pooler installs PgBouncer for the tests of Postgres behind a pooler (Debian's, as root)
@@ -29,7 +30,7 @@ CODE := rag_assets resources sensors checks client tests benchmarks examples doc
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all test-core test-ci coverage php browser pooler renderers writer test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all test-core test-ci coverage php browser screenshots pooler renderers writer test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-code-repositories bench-code-identifiers bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -89,6 +90,9 @@ php:
 renderers:
 	@{ command -v mandoc && command -v pandoc; } > /dev/null \
 		|| { apt-get update -qq && apt-get install -y -qq mandoc pandoc > /dev/null; }
+
+screenshots: setup browser
+	@$(BIN)/python -m docs.tools.screenshots
 
 writer:
 	@test -x .venv-writer/bin/python || $(PYTHON) -m venv .venv-writer
