@@ -8,6 +8,7 @@ from rag_assets.common.errors import ConfigurationError, UnknownProfile
 from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations, System
 from rag_assets.tenants import model
+from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
 from tests.distributions import distribution
 
@@ -168,3 +169,10 @@ def test_parts_are_imported_when_they_are_loaded() -> None:
     with pytest.raises(ConfigurationError, match="tools: 'gone' cannot be loaded") as raised:
         parts["gone"].load()
     assert "a-package" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("key", ["file", "api", "tenants"])
+def test_a_tenant_list_with_an_origin_of_the_core_is_refused(packages: Path, key: str) -> None:
+    install(packages, "notes", f"System(name='notes', tenant_lists={{{key!r}: 'notes:LIST'}})")
+    with pytest.raises(ConfigurationError, match=f"tenant_lists: '{key}' of system 'notes'"):
+        TenantsFile(packages / "tenants.yaml").load()

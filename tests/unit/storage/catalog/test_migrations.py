@@ -55,7 +55,7 @@ def test_unknown_revision_of_a_system_is_too_new_whatever_its_order(
     assert "drop" not in f"{e.value.message} {e.value.hint}"
 
 
-@pytest.mark.parametrize("present", ["0060", "9000", "10000", "1ae1027a6acf", "005a"])
+@pytest.mark.parametrize("present", ["0099", "9000", "10000", "1ae1027a6acf", "005a"])
 def test_unknown_revision_of_the_core_is_too_new(
     present: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
