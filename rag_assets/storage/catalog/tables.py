@@ -513,7 +513,7 @@ pages = sa.Table(
     sa.Index(None, "tenant", "parent"),
     sa.Index("ix_pages_moved", "tenant", postgresql_where=sa.text("moved IS NOT NULL")),
 )
-"""Pages and databases of workspaces, with their readers."""
+"""Pages and databases that applications push, with their readers."""
 
 scope_ancestors = sa.Table(
     "scope_ancestors",
