@@ -10,7 +10,7 @@ from rag_assets.storage.catalog.tables import metadata, tenant_column
 LOOKUPS = Table(
     "glossary_lookups",
     metadata,
-    tenant_column(primary_key=False),
+    tenant_column(),
     # The term is a person's text. It is not in a key, because masked terms can be equal.
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("term", Text, nullable=False),

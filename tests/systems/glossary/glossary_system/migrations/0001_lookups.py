@@ -13,7 +13,7 @@ def upgrade() -> None:
     tenant = ForeignKey(f"{SCHEMA}.tenants.id", ondelete="CASCADE")
     op.create_table(
         "glossary_lookups",
-        Column("tenant", Text, tenant, nullable=False, index=True),
+        Column("tenant", Text, tenant, primary_key=True),
         Column("id", BigInteger, Identity(always=True), primary_key=True),
         Column("term", Text, nullable=False),
         schema=SCHEMA,
