@@ -21,10 +21,11 @@ Tests therefore cannot show how well documents are found by meaning.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_assets.common.installation import Installation
+    from rag_assets.plugins.system import System
     from rag_assets.storage.index.store import VectorStore
 
 EMBEDDER = {"provider": "deterministic"}
@@ -105,6 +107,37 @@ class KnowledgeBase:
     def _add_partitions(self) -> None:
         for name in self._partitions:
             self.instance.add_dynamic_partitions(name, self._tenants)
+
+
+def require_texts_declared(
+    system: System, exempt: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Require that a system declares each column of its tables that can contain texts.
+
+    Credentials in a column that is missing from `System.texts` are not masked when rules change.
+
+    Args:
+        exempt: the reason why a column contains no texts of people or sources, by "table.column".
+
+    Raises:
+        AssertionError: names the columns without a declaration or a reason.
+    """
+    from rag_assets.plugins.registry import load_reference
+    from rag_assets.storage.catalog.erasure.traces import list_text_columns
+
+    columns = {
+        f"{name}.{column.name}"
+        for name, reference in system.tables.items()
+        for column in list_text_columns(load_reference(reference))
+        if column.name != "tenant"
+    }
+    undeclared = sorted(columns - {*system.texts, *exempt})
+    if undeclared:
+        message = f"add to `texts` of {system.name!r}, or exempt with a reason: {undeclared}"
+        raise AssertionError(message)
+    unknown = sorted({*system.texts, *exempt} - columns)
+    if unknown:
+        raise AssertionError(f"{system.name!r} has no such columns of texts: {unknown}")
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ from rag_assets.search.recall import VerifyStep
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.systems.code_memory.pipeline.fact_store import FACTS
 from rag_assets.systems.workspace.settings import FOLLOW_UP
+from rag_assets.tenants.model import WorkspaceConfig
 from tests.installation import Installation
 
 _MOST_RUNS = 50
@@ -118,6 +119,8 @@ class Driver:
 
 def _have_vectors_answer(ctx: TenantContext) -> None:
     """Copy vectors to Postgres, as the end of a workspace's sync does."""
+    settings = WorkspaceConfig(vector_backend="pgvector")
+    ctx = replace(ctx, tenant=ctx.tenant.model_copy(update={"workspace": settings}))
     table = ctx.catalog.generations
     if serving := table.serving(ctx.ref.id):
         FOLLOW_UP.finish(ctx, serving)

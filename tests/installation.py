@@ -70,8 +70,6 @@ class Installation:
         folder.mkdir(parents=True, exist_ok=True)
         source = {"name": "files", "type": "files", "root": str(folder)}
         entry = {"id": tenant_id, "profile": "documents", "sources": [source], **config}
-        if self.back_end != "elasticsearch":
-            entry |= {"workspace": {"vector_backend": self.back_end}}
         TenantsFile(self.home / "tenants.yaml").add(entry)
         return folder
 

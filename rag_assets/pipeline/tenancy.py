@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from rag_assets.common.errors import (
@@ -101,7 +101,7 @@ def _put_tenants(
     catalog: Catalog,
     known: Mapping[str, TenantRecord],
     changes: TenantChanges,
-    origin: str,
+    origin: Origin,
     home: UUID,
 ) -> list[RagAssetsError]:
     """Create or update the usable tenants; return the problems of the unusable ones."""
@@ -116,8 +116,7 @@ def _put_tenants(
                 continue
         if former is not None and former.configured != config:
             fill_in_recipes(catalog, former)
-        id_, listed_by = str(config["id"]), cast("Origin", origin)
-        catalog.tenants.put(id_, config, enabled=enabled, origin=listed_by, home=home)
+        catalog.tenants.put(str(config["id"]), config, enabled=enabled, origin=origin, home=home)
     return problems
 
 

@@ -148,7 +148,7 @@ class System:
             for all tenants with the same name.
         tenant_lists: keys of tenants.yaml, in addition to `tenants`, under which tenants are
             listed: a `TenantList` (tenants/file.py) by the key. The key is also the origin of its
-            tenants; the catalog accepts only the origins that its constraint names.
+            tenants.
         problems: classes of errors with their own `problem_kind`, by the name of that kind.
         prompts: MCP prompts by name.
         prompt_headings: headings of sections that it adds to prompts, such as "Coding Rules"; the

@@ -16,7 +16,8 @@ Provider: TypeAlias = Literal["openai", "gemini", "localai", "ollama", "local"]
 VectorBackend: TypeAlias = Literal["elasticsearch", "pgvector"]
 
 SECTION: Final = "workspace"
-"""The key of tenants.yaml with the settings that an application may override."""
+"""The key of tenants.yaml with the settings that an application may override, and the profile of
+the tenants that have them."""
 SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
 """Providers that run on servers of the application's own choice."""
 
@@ -112,6 +113,6 @@ def overlay_settings(
         for name in ("resolved_comment_days", "vector_backend")
         if (value := getattr(settings, name)) is not None
     }
-    if own:
+    if own and operator_config.get("profile") == SECTION:
         config[SECTION] = {**config.get(SECTION, NOTHING), **own}
     return config

@@ -88,7 +88,8 @@ class ParsedFile:
         return cached if isinstance(cached, dict) and "values" in cached else {}
 
 
-_KEYS = ("tenants", "projects")
+_KEYS = ("tenants", "projects", "file", "api")
+"""Keys that no tenant list can have: keys of the file, and the core's own origins of tenants."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _DOLLAR = re.compile(r"\$(\$|[A-Za-z_{])")
 _HEADER = """\

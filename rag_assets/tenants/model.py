@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, cached_property
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from functools import cache, cached_property, lru_cache
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -22,6 +22,7 @@ from pydantic import (
     Tag,
     TypeAdapter,
     ValidationError,
+    create_model,
     field_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -42,7 +43,7 @@ from rag_assets.models.config import (
     RerankConfig,
     expand_chat_model,
 )
-from rag_assets.plugins.registry import installed_systems
+from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import Source, TenantKinds, installed_kinds
@@ -101,9 +102,18 @@ class _SystemEntries:
         return _load_entries_adapter(self._key).validate_python(value) if value else ()
 
 
-@cache
 def _load_entries_adapter(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
-    model = installed_systems().load("tenant_settings")[key]
+    part = installed_systems().parts("tenant_settings").get(key)
+    if part is None:
+        raise ConfigurationError(
+            f"{key}: no installed system has this setting",
+            hint=f"install the system that reads {key} again, or remove {key} from the tenant",
+        )
+    return _build_entries_adapter(part.load())
+
+
+@cache
+def _build_entries_adapter(model: type[BaseModel]) -> TypeAdapter[tuple[BaseModel, ...]]:
     entries: Any = tuple[model, ...]  # type: ignore[valid-type]
     return TypeAdapter(Annotated[entries, Field(max_length=_MAX_ENTRIES)])
 
@@ -281,7 +291,11 @@ class DriftConfig(_ConfigModel):
 _AliasName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
-class ExperienceConfig(_ConfigModel):
+class _ProfileConfig(_ConfigModel):
+    """Settings that only tenants of one profile have: the profile with the name of the field."""
+
+
+class ExperienceConfig(_ProfileConfig):
     """The experience of a tenant with the profile experience.
 
     Attributes:
@@ -295,7 +309,7 @@ class ExperienceConfig(_ConfigModel):
     aliases: Annotated[dict[_AliasName, tuple[_AliasName, ...]], Field(max_length=500)] = {}
 
 
-class WorkspaceConfig(_ConfigModel):
+class WorkspaceConfig(_ProfileConfig):
     """Settings that only tenants with the profile workspace have.
 
     Attributes:
@@ -468,18 +482,21 @@ class Tenant(_ConfigModel):
             ConfigurationError: a field is not valid; the message names it.
         """
         filled = apply_profile(config)
+        model: type[Self] = _build_full_model(cls, installed_systems())
         try:
-            tenant = cls.model_validate(filled, context=kinds)
+            tenant = model.model_validate(filled, context=kinds)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {describe_problem(first)}",
-                hint="docs/configuration.md describes the fields of a tenant",
+                hint="docs/configuration.md describes the fields of a tenant; a field of a system"
+                " needs that system to be installed",
             ) from None
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {error.message}", hint=error.hint
             ) from None
+        _require_own_sections(tenant)
         if get_profile(tenant.profile).requires_project:
             _require_project(tenant)
         names = [source.name for source in tenant.sources]
@@ -501,6 +518,43 @@ class Tenant(_ConfigModel):
                 hint=f"its sources are: {', '.join(names) or 'none'}",
             )
         return tenant
+
+
+_TenantT = TypeVar("_TenantT", bound=Tenant)
+
+
+@lru_cache(maxsize=4)
+def _build_full_model(model: type[_TenantT], systems: Systems) -> type[_TenantT]:
+    """Return the model with a field for each setting of a system.
+
+    Raises:
+        ConfigurationError: a system's setting has the name of a field of all tenants.
+    """
+    of_systems = {
+        name
+        for name, field in model.model_fields.items()
+        if any(isinstance(item, _SystemEntries) for item in field.metadata)
+    }
+    reserved = {*model.model_fields, *dir(model)} - of_systems
+    settings = systems.parts("tenant_settings", reserved=sorted(reserved))
+    fields: dict[str, Any] = {
+        key: (Annotated[tuple[Any, ...], _SystemEntries(key)], ())
+        for key in settings
+        if key not in of_systems
+    }
+    if not fields:
+        return model
+    return create_model(model.__name__, __base__=model, __module__=model.__module__, **fields)
+
+
+def _require_own_sections(tenant: Tenant) -> None:
+    for name in sorted(tenant.model_fields_set):
+        if isinstance(getattr(tenant, name), _ProfileConfig) and name != tenant.profile:
+            raise ConfigurationError(
+                f"tenant {tenant.id!r}: {name}: these settings are for tenants with the profile"
+                f" {name!r}, and this tenant has the profile {tenant.profile!r}",
+                hint=f"remove {name} from the tenant, or set `profile: {name}`",
+            )
 
 
 def _require_project(tenant: Tenant) -> None:

@@ -23,6 +23,7 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.exc import (
     ArgumentError,
     DisconnectionError,
+    IntegrityError,
     InterfaceError,
     InternalError,
     OperationalError,
@@ -361,6 +362,12 @@ def build_texts_parameter(name: str) -> sa.BindParameter[list[str]]:
     """Return a parameter of a prepared statement that takes a list of texts of any length."""
     kind: TypeEngine[list[str]] = sa.ARRAY(sa.Text)  # type: ignore[assignment]
     return sa.bindparam(name, type_=kind)
+
+
+def find_constraint(error: IntegrityError) -> str | None:
+    """Return the name of the constraint or unique index that a statement violated."""
+    original = error.orig
+    return original.diag.constraint_name if isinstance(original, psycopg.Error) else None
 
 
 def matches_any(column: sa.ColumnElement[str], values: Texts) -> sa.ColumnElement[bool]:

@@ -37,7 +37,9 @@ from rag_assets.storage.catalog.uploads import model as upload_tables
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0059"
+HEAD = "0060"
+_FIRST_RELEASED = "0059"
+"""The core's revision in the first release; older ones are numbers, too, and have no migrations."""
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
@@ -168,14 +170,8 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
     present = _find_revision(connection, history)
-    if present is not None and present not in _list_known_revisions(history):
-        if present < history.head:
-            raise ConfigurationError(
-                f"the catalog has schema revision {present}, from before the first release, and"
-                " cannot be upgraded",
-                hint=f"drop the schema {SCHEMA} of this database, and sync the tenants again",
-            )
-        raise _build_too_new_error(history, present)
+    if present is not None:
+        _require_upgradable(history, present)
     # Do not use "head": a newer program's files may have replaced these in the meantime.
     command.upgrade(config, history.head)
 
@@ -183,14 +179,36 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
 def _list_known_revisions(history: _History) -> frozenset[str]:
     """Return the revisions in the program's files; empty if the files lack the newest revision."""
     from alembic.script import ScriptDirectory
+    from alembic.script.revision import RevisionError
     from alembic.util import CommandError
 
     scripts = ScriptDirectory.from_config(build_alembic_config(None, history.owner))
     try:
         revisions = list(scripts.iterate_revisions(history.head, "base"))
-    except CommandError:
+    except (CommandError, RevisionError):
         return frozenset()
     return frozenset(script.revision for script in revisions)
+
+
+def _require_upgradable(history: _History, present: str) -> None:
+    """Require that migrations lead from a revision of tables to this program's.
+
+    Revisions have no order, and a system's tables can contain the only copy of texts: only a
+    revision of the core that is known to be old leads to the advice to drop the schema.
+
+    Raises:
+        ConfigurationError: the core's tables are from before the first release.
+        SchemaTooNew: a newer program upgraded the tables.
+    """
+    if present in _list_known_revisions(history):
+        return
+    if history.owner is None and present.isdecimal() and int(present) < int(_FIRST_RELEASED):
+        raise ConfigurationError(
+            f"the catalog has schema revision {present}, from before the first release, and"
+            " cannot be upgraded",
+            hint=f"drop the schema {SCHEMA} of this database, and sync the tenants again",
+        )
+    raise _build_too_new_error(history, present)
 
 
 def _require_known(history: _History, present: str) -> None:

@@ -72,6 +72,8 @@ def json_column(name: str, default: str = "{}") -> sa.Column[object]:
 # Never reused, so that a new tenant with a purged tenant's id never finds its records.
 incarnations = sa.Sequence("incarnations", metadata=metadata)
 
+ONE_TENANT_PER_PROJECT = "uq_tenants_organization_project_profile"
+
 tenants = sa.Table(
     "tenants",
     metadata,
@@ -93,9 +95,8 @@ tenants = sa.Table(
     now_column("created_at"),
     now_column("updated_at"),
     sa.CheckConstraint("state IN ('ACTIVE', 'DISABLED', 'REMOVING')", name="state"),
-    sa.CheckConstraint("origin IN ('file', 'api', 'agents')", name="origin"),
     sa.Index(
-        "uq_tenants_organization_project_profile",
+        ONE_TENANT_PER_PROJECT,
         "organization",
         "project",
         "profile",
@@ -512,7 +513,7 @@ pages = sa.Table(
     sa.Index(None, "tenant", "parent"),
     sa.Index("ix_pages_moved", "tenant", postgresql_where=sa.text("moved IS NOT NULL")),
 )
-"""Pages and databases of workspaces, with their readers."""
+"""Pages and databases that applications push, with their readers."""
 
 scope_ancestors = sa.Table(
     "scope_ancestors",

@@ -22,6 +22,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import matches_any
+from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.code_contents import add_stale_paths
 from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
@@ -248,6 +249,8 @@ class Administration:
         ids = [row.id for row in rows]
         staged = (_STAGED.tenant == record.id, _STAGED.id.in_(ids), _STAGED.document_id.is_(None))
         with self._catalog.database.begin_exclusive(record.ref) as connection:
+            # Rows that are not documents yet are covered only by a hold on all documents.
+            require_no_hold(list_holds(connection, record.id, ()), record.id, "the retraction")
             connection.execute(delete(knowledge_staging).where(*staged))
             delete_merges(connection, record.ref, ids)
             delete_empty_patterns(connection, record.ref)

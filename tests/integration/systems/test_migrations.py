@@ -177,6 +177,13 @@ def test_a_catalog_from_before_the_first_release_is_refused(database: Database) 
         connection.execute("UPDATE rag_catalog.alembic_version SET version_num = %s", [HEAD])
 
 
+def test_a_system_can_list_tenants_under_any_key(
+    installation: Installation, database: Database
+) -> None:
+    table = installation.session().catalog.tenants
+    assert table.put("listed", {"id": "listed"}, enabled=True, origin="teams").origin == "teams"
+
+
 def test_a_missing_package_of_migrations_is_named(database: Database) -> None:
     value = System(
         name="notes",

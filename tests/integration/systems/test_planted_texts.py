@@ -11,12 +11,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import ARRAY, Boolean, Column, DateTime, Table, Text, Uuid, insert, select, text
+from sqlalchemy import ARRAY, Boolean, Column, DateTime, Table, Uuid, insert, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.erasure.traces import TextColumnStore, list_scanned_columns
+from rag_assets.storage.catalog.erasure.traces import (
+    TextColumnStore,
+    list_scanned_columns,
+    list_text_columns,
+)
 from rag_assets.storage.catalog.tables import SCHEMA, list_all_tables
 from tests.installation import Installation
 from tests.unit.storage.catalog.erasure.test_text_columns import KEYS, OTHERS
@@ -62,15 +66,15 @@ def _plant(database: Database, ref: TenantRef, table: Table) -> list[str]:
     """Insert a row with a unique text in each text column; return these texts."""
     texts: list[str] = []
     row: dict[str, Any] = {}
+    text_columns = list_text_columns(table)
     for column in table.c:
         if column.computed is not None or column.identity is not None:
             continue
         key = f"{table.name}.{column.name}"
-        is_text = isinstance(column.type, Text | JSONB) and column.name not in KEYS
-        if is_text and key not in OTHERS:
+        is_text = any(column is text_column for text_column in text_columns)
+        if is_text and column.name not in KEYS and key not in OTHERS:
             texts.append(f"planted in {key}")
-            is_json = isinstance(column.type, JSONB)
-            row[column.name] = {"text": texts[-1]} if is_json else texts[-1]
+            row[column.name] = _wrap(column, texts[-1])
         elif not column.nullable and column.server_default is None:
             row[column.name] = _value_of(column)
     row["tenant"] = ref.id
@@ -85,6 +89,12 @@ def _plant(database: Database, ref: TenantRef, table: Table) -> list[str]:
             connection.execute(text(f'ALTER TABLE {name} DROP CONSTRAINT "{check}"'))
         connection.execute(insert(table).values(**row))
     return texts
+
+
+def _wrap(column: Column[Any], planted: str) -> Any:
+    if isinstance(column.type, JSONB):
+        return {"text": planted}
+    return [planted] if isinstance(column.type, ARRAY) else planted
 
 
 def _value_of(column: Column[Any]) -> Any:

@@ -7,6 +7,8 @@ import pytest
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
 from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations, System
+from rag_assets.tenants import model
+from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
 from tests.distributions import distribution
 
@@ -34,6 +36,50 @@ def test_a_package_elsewhere_adds_a_profile_with_its_threshold(packages: Path) -
     assert tenant.retrieval.top_k == 3
     assert tenant.min_score("openai/small@1536") == 0.75
     assert tenant.min_score("openai/large@1536") is None
+
+
+SYNONYMS = """
+from pydantic import BaseModel
+class Synonym(BaseModel):
+    word: str
+"""
+
+
+def install_synonyms(packages: Path, key: str = "synonyms") -> None:
+    module = f"models_{packages.name.replace('-', '_')}"
+    (packages / f"{module}.py").write_text(SYNONYMS)
+    settings = {key: f"{module}:Synonym"}
+    install(packages, "notes", f"System(name='notes', tenant_settings={settings})")
+
+
+def test_a_package_elsewhere_adds_a_setting_of_tenants(packages: Path) -> None:
+    install_synonyms(packages)
+    tenant = Tenant.from_config({"id": "a", "synonyms": [{"word": "valve"}]})
+    assert tenant.model_dump()["synonyms"] == [{"word": "valve"}]
+    assert [synonym.word for synonym in tenant.synonyms] == ["valve"]  # type: ignore[attr-defined]
+    assert Tenant.from_config({"id": "a"}).synonyms == ()  # type: ignore[attr-defined]
+    with pytest.raises(ConfigurationError, match=r"tenant 'a': synonyms\.0\.word: .* needed"):
+        Tenant.from_config({"id": "a", "synonyms": [{}]})
+    with pytest.raises(ConfigurationError, match="tenant 'a': others: there is no such field"):
+        Tenant.from_config({"id": "a", "others": []})
+
+
+@pytest.mark.parametrize("key", ["sources", "labels"])
+def test_a_setting_with_a_name_of_the_core_is_refused(packages: Path, key: str) -> None:
+    install_synonyms(packages, key)
+    with pytest.raises(ConfigurationError, match=f"tenant_settings: '{key}' of system 'notes'"):
+        Tenant.from_config({"id": "a"})
+
+
+@pytest.mark.parametrize("key", ["frameworks", "synonyms"])
+def test_a_setting_of_a_system_that_is_not_installed_is_named(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [one for one in installed_systems() if not one.system.tenant_settings]
+    monkeypatch.setattr(model, "installed_systems", lambda: Systems(others))
+    with pytest.raises(ConfigurationError, match=f"tenant 'a': {key}: ") as e:
+        Tenant.from_config({"id": "a", key: [{"name": "x"}]})
+    assert "install" in (e.value.hint or "")
 
 
 @pytest.mark.parametrize(("given", "least"), [(0.4, 0.4), (None, None)])
@@ -123,3 +169,10 @@ def test_parts_are_imported_when_they_are_loaded() -> None:
     with pytest.raises(ConfigurationError, match="tools: 'gone' cannot be loaded") as raised:
         parts["gone"].load()
     assert "a-package" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("key", ["file", "api", "tenants"])
+def test_a_tenant_list_with_an_origin_of_the_core_is_refused(packages: Path, key: str) -> None:
+    install(packages, "notes", f"System(name='notes', tenant_lists={{{key!r}: 'notes:LIST'}})")
+    with pytest.raises(ConfigurationError, match=f"tenant_lists: '{key}' of system 'notes'"):
+        TenantsFile(packages / "tenants.yaml").load()

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from rag_assets.dagster_tables import (
     DAGSTER_SCHEMA,
@@ -56,7 +56,8 @@ class TextColumn:
     """A column with texts of a tenant.
 
     Attributes:
-        type: type of the column: text, jsonb, or text that contains JSON ("json").
+        type: type of the column: text, jsonb, an array of texts ("array"), or text that contains
+            JSON ("json").
     """
 
     table: str
@@ -68,6 +69,12 @@ class TextColumn:
     def name(self) -> str:
         """Return "<table>.<column>", which is also the position of the column in a scan."""
         return f"{self.table}.{self.column}"
+
+    @property
+    def value(self) -> str:
+        """Return the SQL expression of the value as text; that of an array is JSON."""
+        value = f"to_jsonb({self.column})" if self.type == "array" else self.column
+        return f"{value}::text"
 
 
 def _declare_columns(table: str, *columns: str, type_: str = "text") -> list[TextColumn]:
@@ -108,9 +115,25 @@ def list_scanned_columns() -> tuple[TextColumn, ...]:
     for system in installed_systems():
         for text_column in system.system.texts:
             table, _, name = text_column.partition(".")
-            is_json = isinstance(tables[table].c[name].type, JSONB)
-            added += _declare_columns(table, name, type_="jsonb" if is_json else "text")
+            added += _declare_columns(table, name, type_=_get_kind(tables[table].c[name]))
     return (*SCANNED, *added)
+
+
+def _get_kind(column: sa.Column[Any]) -> str:
+    if isinstance(column.type, sa.JSON):
+        return "jsonb"
+    return "array" if isinstance(column.type, sa.ARRAY) else "text"
+
+
+def list_text_columns(table: sa.Table) -> list[sa.Column[Any]]:
+    """Return the columns of a table that can contain texts: texts, JSON, and arrays of texts."""
+    return [column for column in table.c if _can_contain_text(column.type)]
+
+
+def _can_contain_text(type_: sa.types.TypeEngine[Any]) -> bool:
+    if isinstance(type_, sa.ARRAY):
+        return _can_contain_text(type_.item_type)
+    return isinstance(type_, sa.String | sa.JSON) and not isinstance(type_, sa.Enum)
 
 
 class TextColumnStore(CatalogQueries):
@@ -121,10 +144,13 @@ class TextColumnStore(CatalogQueries):
 
         A text that changed since it was read stays.
         """
-        kind = "jsonb" if column.type == "jsonb" else "text"
+        kind = "text" if column.type in {"text", "json"} else "jsonb"
+        new_value = f"CAST(:new AS {kind})"
+        if column.type == "array":
+            new_value = f"ARRAY(SELECT jsonb_array_elements_text({new_value}))"
         statement = sa.text(
-            f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
-            f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
+            f"UPDATE {column.table} SET {column.column} = {new_value}"  # noqa: S608 - ours
+            f" WHERE ctid = CAST(:place AS tid) AND {column.value} = :old"
         )
         changed = 0
         for batch in self.iter_batches(ref, column):
@@ -152,7 +178,7 @@ class TextColumnStore(CatalogQueries):
     ) -> Iterator[Sequence[sa.Row[str, str]]]:
         """Stream (ctid, text) of a column's rows; nothing if Dagster's table does not exist."""
         query = sa.text(
-            f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
+            f"SELECT ctid::text, {column.value} FROM {column.table}"  # noqa: S608 - ours
             f" WHERE {column.condition} AND {column.column} IS NOT NULL"
         )
         with self._database.begin() as connection:

@@ -27,11 +27,17 @@ from rag_assets.storage.catalog.database import (
     CatalogQueries,
     Database,
     TenantRef,
+    find_constraint,
     matches_any,
     notify,
     read_row,
 )
-from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
+from rag_assets.storage.catalog.tables import (
+    ONE_TENANT_PER_PROJECT,
+    incarnations,
+    organizations,
+    tenants,
+)
 from rag_assets.storage.catalog.tenants.settings import (
     add_organizations,
     apply_operator_config,
@@ -46,8 +52,9 @@ if TYPE_CHECKING:
     from rag_assets.tenants.projects import Project
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
-Origin = Literal["file", "api", "agents"]
-"""How a tenant is defined: in tenants.yaml, by an application, or by files that `agents` names."""
+Origin: TypeAlias = str
+"""How a tenant is defined: "file" in tenants.yaml, "api" by an application, otherwise in the tenant
+list of a system with that key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,9 @@ class TenantTable(CatalogQueries):
                     )
                 )
                 note_change(connection, config)
-        except IntegrityError:
+        except IntegrityError as error:
+            if find_constraint(error) != ONE_TENANT_PER_PROJECT:
+                raise
             raise ConfigurationError(
                 f"tenant {tenant_id!r}: its project already belongs to a different tenant with"
                 " the same profile",

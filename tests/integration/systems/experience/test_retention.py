@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from sqlalchemy import insert, select
 
+from rag_assets.common.clock import Clock
+from rag_assets.common.errors import OnHold
 from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.storage.catalog.erasure.retention import Cutoffs
+from rag_assets.systems.experience.administration import Administration
+from rag_assets.systems.experience.model import RetractDraft
 from rag_assets.systems.experience.tables import knowledge_staging
 from tests.integration.systems.experience.conftest import Learning
 
@@ -16,10 +21,11 @@ NOW = datetime.now(UTC)
 STAGED = knowledge_staging.c
 
 
-def plant(learning: Learning) -> None:
+def plant(learning: Learning, project: UUID | None = None) -> None:
     entry = {
         "tenant": learning.tenant,
         "entry_type": "failure_solution",
+        "project_id": project,
         "agent_type": "builder",
         "failure_description": "Words of an old failure.",
     }
@@ -55,3 +61,21 @@ def test_removal_counts_the_entries_of_the_tenant(learning: Learning) -> None:
     ref = catalog.tenants.get(learning.tenant).ref
     begun = catalog.erasures.begin_removal(ref, by="test", at=NOW)
     assert begun.counts["records"] == {"records": 0, "staged": 2}
+
+
+def test_retraction_is_refused_while_all_documents_are_held(learning: Learning) -> None:
+    """A hold on all documents covers entries that no checkpoint made documents yet."""
+    project = UUID(str(learning.project()))
+    plant(learning, project)
+    catalog = learning.driver.session.catalog
+    record = catalog.tenants.get(learning.tenant)
+    administration = Administration(catalog, Clock())
+    [*ids] = catalog.database.fetch_rows(select(STAGED.id).where(STAGED.tenant == record.id))
+    catalog.holds.set(record.ref, HoldScope(), reason="a lawsuit", by="counsel")
+    with pytest.raises(OnHold, match="the retraction is refused: all documents"):
+        administration.delete_entry(record, ids[0].id, by="test")
+    with pytest.raises(OnHold):
+        administration.retract(record, RetractDraft(project_id=project), by="test")
+    assert catalog.database.count(record.id, knowledge_staging) == 2
+    catalog.holds.lift(record.ref, HoldScope(), reason="settled", by="counsel")
+    assert administration.retract(record, RetractDraft(project_id=project), by="test") == 2

@@ -23,6 +23,7 @@ SYSTEM = System(
     chunkers={"definition": "glossary_system.chunker:DEFINITION"},
     tables={"glossary_lookups": "glossary_system.tables:LOOKUPS"},
     migrations=Migrations(package="glossary_system.migrations", head="0001"),
+    texts=("glossary_lookups.term",),
     assets={"glossary_terms": "glossary_system.definitions:glossary_terms"},
     checks={"chunks.defined_once": "glossary_system.definitions:defined_once"},
     jobs={"count_terms": "glossary_system.definitions:count_all_terms"},

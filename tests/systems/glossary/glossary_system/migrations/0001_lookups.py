@@ -1,7 +1,7 @@
 """Create the table of lookups."""
 
 from alembic import op
-from sqlalchemy import BigInteger, Column, ForeignKey, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Identity, Text
 
 from rag_assets.storage.catalog.tables import SCHEMA
 
@@ -14,8 +14,8 @@ def upgrade() -> None:
     op.create_table(
         "glossary_lookups",
         Column("tenant", Text, tenant, primary_key=True),
-        Column("term", Text, primary_key=True),
-        Column("count", BigInteger, nullable=False),
+        Column("id", BigInteger, Identity(always=True), primary_key=True),
+        Column("term", Text, nullable=False),
         schema=SCHEMA,
     )
 

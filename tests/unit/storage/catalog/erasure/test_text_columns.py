@@ -1,13 +1,21 @@
 """Every text column is scanned when rules for credentials change, or has a reason not to be."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
-from sqlalchemy import ARRAY, Text
+import pytest
+from sqlalchemy import ARRAY, BigInteger, Column, Enum, MetaData, String, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from rag_assets.storage.catalog.erasure.traces import list_scanned_columns
+from rag_assets.plugins.system import Migrations, System
+from rag_assets.storage.catalog.erasure.traces import list_scanned_columns, list_text_columns
 from rag_assets.storage.catalog.tables import list_all_tables
+from rag_assets.testing import require_texts_declared
 
+GLOSSARY = Path(__file__).resolve().parents[4] / "systems" / "glossary"
 KEYS = {
     *("path", "uploaded_by", "updated_by", "blobs", "organization", "error_kind"),
     *("tenant", "document_id", "source", "source_type", "source_id", "page_uuid", "question_id"),
@@ -82,13 +90,53 @@ def test_every_column_of_texts_is_scanned_or_named_with_its_reason() -> None:
         f"{table.name}.{column.name}"
         for table in list_all_tables()
         if "tenant" in table.c
-        for column in table.c
-        if isinstance(column.type, Text | JSONB | ARRAY) and column.name not in KEYS
+        for column in list_text_columns(table)
+        if column.name not in KEYS
     }
-    left = {name for name in texts - scanned - OTHERS.keys() if not _is_numbers(name)}
-    assert left == set()
+    assert texts - scanned - OTHERS.keys() == set()
     assert scanned & OTHERS.keys() == set()
 
 
-def _is_numbers(name: str) -> bool:
-    return name in {"embedder_probes.distances", "name_uses.numbers"}
+NOTES = Table(
+    "notes",
+    MetaData(),
+    *(Column("tenant", Text), Column("id", BigInteger)),
+    *(Column("body", Text), Column("title", String(50)), Column("tags", ARRAY(String))),
+    *(Column("payload", JSONB), Column("counts", ARRAY(BigInteger))),
+    Column("state", Enum("open", "done", name="note_state")),
+)
+TEXTS = ("notes.body", "notes.title", "notes.tags", "notes.payload")
+
+
+def build_system(*texts: str) -> System:
+    migrations = Migrations(package="notes", head="0001")
+    tables = {"notes": f"{__name__}:NOTES"}
+    return System(name="notes", tables=tables, migrations=migrations, texts=texts)
+
+
+def test_a_system_that_declares_each_column_of_texts_passes() -> None:
+    require_texts_declared(build_system(*TEXTS))
+    require_texts_declared(build_system(*TEXTS[1:]), exempt={TEXTS[0]: "a word of ours"})
+
+
+@pytest.mark.parametrize("forgotten", TEXTS)
+def test_a_column_of_texts_that_a_system_forgets_is_named(forgotten: str) -> None:
+    with pytest.raises(AssertionError, match=forgotten):
+        require_texts_declared(build_system(*(name for name in TEXTS if name != forgotten)))
+
+
+def test_an_exemption_for_no_column_of_texts_is_named() -> None:
+    with pytest.raises(AssertionError, match=r"notes\.gone"):
+        require_texts_declared(build_system(*TEXTS), exempt={"notes.gone": "a hash"})
+
+
+def test_the_example_system_declares_its_columns_of_texts() -> None:
+    """Load it in another process, because its table would join the catalog's."""
+    code = (
+        "from glossary_system import SYSTEM;"
+        "from rag_assets.testing import require_texts_declared;"
+        "require_texts_declared(SYSTEM)"
+    )
+    paths = os.pathsep.join([str(GLOSSARY), *sys.path])
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
