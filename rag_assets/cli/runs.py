@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import logging
 import math
+import re
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -317,8 +318,8 @@ def describe_root_error(error: Any) -> str:
     while error.cause is not None:
         error = error.cause
     name = error.cls_name or ""
-    message = str(error.message).strip().removeprefix(f"dagster._core.definitions.events.{name}: ")
-    text = message.split(": ", 1)[-1]
+    # Dagster puts the class before the message, and its module if it is not built in.
+    text = re.sub(rf"^(?:[\w<>]+\.)*{re.escape(name)}: ", "", str(error.message).strip())
     return f"unexpected {name}: {text}" if hasattr(builtins, name) else text
 
 
