@@ -6,7 +6,7 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import DOCUMENT_COLUMNS, RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import build_duration, build_notes_table, build_table
-from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
+from rag_assets.assets.stage_context import skip_inactive_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.pipeline.listing import list_documents
@@ -34,7 +34,7 @@ class ListingConfig(dg.Config):
     description=RAW_DOCUMENTS,
     metadata={"dagster/column_schema": DOCUMENT_COLUMNS, "dagster/table_name": "documents"},
 )
-@skip_disabled_tenant
+@skip_inactive_tenant
 def raw_documents(
     context: dg.AssetExecutionContext,
     config: ListingConfig,
