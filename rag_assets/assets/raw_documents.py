@@ -22,11 +22,12 @@ class ListingConfig(dg.Config):
 
     Attributes:
         allow_deletes: whether to also delete documents whose deletion would be held back.
-        reuse_listings: whether to reuse the listing of an earlier run of the same sync.
+        reuse_listings: whether to reuse the listing of an earlier run of the same sync; None: if
+            it is recent and documents still wait.
     """
 
     allow_deletes: bool = False
-    reuse_listings: bool = False
+    reuse_listings: bool | None = None
 
 
 @asset(

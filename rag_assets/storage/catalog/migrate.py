@@ -37,7 +37,7 @@ from rag_assets.storage.catalog.uploads import model as upload_tables
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0059"
+HEAD = "0060"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
