@@ -24,7 +24,7 @@ from rag_assets.pipeline.generations import CheckFinding, Judge
 from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import (
-    SKIPPED_DISABLED,
+    SKIPPED,
     SkippedTenant,
     Workbench,
     build_failure,
@@ -239,8 +239,9 @@ def _build_checks_definition(
                 tenant = CheckContext.from_run(
                     workbench, context.partition_key, context.run, context.log
                 )
-        except SkippedTenant:
-            yield from map(_skip_check, sorted(context.selected_asset_check_keys))
+        except SkippedTenant as skipped:
+            for key in sorted(context.selected_asset_check_keys):
+                yield _skip_check(key, skipped.reason)
             return
         errors: dict[str, Exception] = {}
         for key, check in checks.items():
@@ -263,13 +264,13 @@ def _build_checks_definition(
     return evaluate
 
 
-def _skip_check(key: dg.AssetCheckKey) -> dg.AssetCheckResult:
+def _skip_check(key: dg.AssetCheckKey, reason: str) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
         passed=True,
-        description="skipped: the tenant is disabled",
-        metadata=SKIPPED_DISABLED,
+        description=f"skipped: the tenant is {reason}",
+        metadata={SKIPPED: reason},
     )
 
 

@@ -71,6 +71,19 @@ __all__ = [
 LOOK_AGAIN: Final = "1.14"
 """The first release of Dagster with which this module was not tested."""
 
+LAZY_MODULES: Final = (
+    *("dagster._cli.api", "dagster._core.execution.execute_in_process"),
+    *("dagster._core.execution.plan.active", "dagster._core.executor.in_process"),
+    *("dagster._core.instance.factory", "dagster._core.instance.runs.run_domain"),
+    *("dagster._core.secrets.env_file", "dagster._core.storage.local_compute_log_manager"),
+    *("dagster._core.storage.noop_compute_log_manager", "dagster._core.storage.root"),
+    *("dagster._core.system_config.composite_descent", "dagster._core.system_config.objects"),
+)
+"""Modules that Dagster imports only when a run needs them; it has no list of them.
+
+The fork server imports them once, at its start.
+"""
+
 _STATEMENT_MILLISECONDS = 600_000
 _RECYCLE_SECONDS = 3_600
 _MOST_MORE_CONNECTIONS = 8

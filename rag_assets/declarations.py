@@ -152,19 +152,23 @@ class Naming:
             return function(*args, **arguments, **resources, **injected)
 
         parameters = [
-            parameter.replace(name=keys.get(name, name), annotation=hints[name])
+            parameter.replace(
+                name=keys.get(name, name), annotation=hints.get(name, parameter.empty)
+            )
             for name, parameter in inspect.signature(function).parameters.items()
             if name not in injected
         ]
         # Dagster compares the annotation of a context by identity, so a string does not work. It
         # mistakes the return annotation of a generator for the annotation of an output.
         is_generator = inspect.isgeneratorfunction(function)
-        returned = {} if is_generator else {"return": hints["return"]}
+        returned = {"return": hints["return"]} if "return" in hints and not is_generator else {}
         wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             parameters, return_annotation=returned.get("return", inspect.Signature.empty)
         )
         wrapper.__annotations__ = {
-            parameter.name: parameter.annotation for parameter in parameters
+            keys.get(name, name): hint
+            for name, hint in hints.items()
+            if name not in injected and name != "return"
         } | returned
         return wrapper
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import dagster as dg
 from pydantic import PrivateAttr
 
-from rag_assets.common.errors import ConfigurationError, RagAssetsError, TenantDisabled
+from rag_assets.common.errors import RagAssetsError, TenantDisabled, UnknownTenant
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.workers.pool import PersistentPool, count_usable_cores
 from rag_assets.pipeline.context import SliceLimits, TenantContext
@@ -33,8 +33,8 @@ from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
-SKIPPED_DISABLED: Final = {"skipped": "disabled"}
-"""Metadata of steps that were skipped because their tenant is disabled."""
+SKIPPED: Final = "skipped"
+"""Metadata key of skipped steps, with the reason: the tenant is "disabled" or "removed"."""
 _REPORT_SECONDS = 0.5
 _MAX_KEPT_CONTEXTS = 2
 """Maximum number of kept contexts: one for the steps, and one for the checks between them."""
@@ -171,7 +171,15 @@ def _create_change_finder(settings: Settings, tenant_id: str) -> Callable[[], bo
 
 
 class SkippedTenant(dg.Failure):
-    """A step is skipped because its tenant is disabled."""
+    """A step is skipped because its tenant is disabled or removed.
+
+    Attributes:
+        reason: "disabled" or "removed".
+    """
+
+    def __init__(self, description: str, reason: str) -> None:
+        super().__init__(description, allow_retries=False)
+        self.reason = reason
 
 
 @contextmanager
@@ -200,8 +208,12 @@ def build_failure(error: Exception, installation: InstallationResource) -> dg.Fa
         return error
     if isinstance(error, RagAssetsError):
         hint = f"\n{error.hint}" if error.hint else ""
-        kind = SkippedTenant if isinstance(error, TenantDisabled) else dg.Failure
-        return kind(_mask_text(f"{error.message}{hint}", installation), allow_retries=False)
+        text = _mask_text(f"{error.message}{hint}", installation)
+        if isinstance(error, TenantDisabled | UnknownTenant):
+            return SkippedTenant(
+                text, "disabled" if isinstance(error, TenantDisabled) else "removed"
+            )
+        return dg.Failure(text, allow_retries=False)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     location = f"{Path(frame.filename).name}:{frame.lineno}"
     return dg.Failure(f"unexpected {type(error).__name__} in {location}")
@@ -215,10 +227,7 @@ def _require_active(record: TenantRecord) -> None:
     if record.state == "DISABLED":
         raise TenantDisabled(record.id)
     if record.state != "ACTIVE":
-        raise ConfigurationError(
-            f"tenant {record.id!r} is {record.state.lower()}, so it is not indexed",
-            hint=f"enable the tenant with `rag-assets tenants enable {record.id}`",
-        )
+        raise UnknownTenant(f"tenant {record.id!r} is being removed, so it is not indexed")
 
 
 class PublishJudge(Protocol):

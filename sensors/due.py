@@ -18,7 +18,7 @@ class TenantState:
     """The state that determines whether a tenant's pipeline must run.
 
     Attributes:
-        digests: digests of the current listing, by source.
+        digests: digests of the current listing, by source; without one, of the last recorded one.
         unlisted: why a source could not be listed, by source; such a source does not make the
             tenant due.
         config_key: key of the current configuration and components.
@@ -31,6 +31,7 @@ class TenantState:
         unpublished: whether a complete build waits to be judged and published.
         next_expiry: when the next document is due for pruning.
         unfinished: why the tenant's system still has work to do after a sync; None if it has none.
+        is_listed: whether the sources were listed; with pending work they are not.
     """
 
     tenant_id: str
@@ -45,6 +46,7 @@ class TenantState:
     next_expiry: datetime | None = None
     unlisted: Mapping[str, str] = field(default_factory=dict)
     unfinished: str | None = None
+    is_listed: bool = True
 
 
 def explain_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:

@@ -43,11 +43,11 @@ _parsed = ParsedTenants()
 @sensor(
     "source_files",
     (
-        "Lists the sources of tenants without reading a file. Requests a run for each tenant whose "
-        "listing or configuration differs from the last successful sync, that has work left, or "
-        "whose documents reach their retention. A failed listing never counts as empty: one run "
-        "fails to report it. "
-        "Tenants that the change watcher watches are listed once a minute, and the watcher is "
+        "Lists the sources of tenants without pending work, without reading a file. Requests a run "
+        "for each tenant whose listing or configuration differs from the last successful sync, "
+        "that has work left, or whose documents reach their retention. "
+        "A failed listing never counts as empty: one run fails to report it. "
+        "Of these, tenants that the change watcher watches are listed once a minute, and it is "
         "notified of changes that it missed; all others are listed at every tick. "
         "Also marks runs as failed if their process was killed."
     ),
@@ -57,7 +57,7 @@ _parsed = ParsedTenants()
 def source_files_sensor(
     context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult:
-    """List the sources of as many tenants as a tick has time for, in rotation."""
+    """Check as many tenants as a tick has time for, in rotation."""
     settings = postgres.installation.settings
     with convert_to_failures(postgres.installation):
         tick = _Tick(
@@ -181,7 +181,8 @@ class _Tick:
         self.notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
         reason = explain_due(state, datetime.now(UTC))
         if reason is None:
-            self._report_unlisted(record, state)
+            if state.is_listed:
+                self._report_unlisted(record, state)
             return None
         done = choose_action(record.id, self.cursor, self.report, self.now)
         if done == "request" and (request := self._build_request(record, state, reason)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rag_assets.billing.embedders import Embedders
@@ -69,22 +69,15 @@ def read_tenant_state(
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
     """
-    facts = _read_facts(catalog, [_compute_keys(tenant)])[record.id]
-    work_left = facts.left
-    if not (work_left.pending or work_left.removals or work_left.partly_replaced):
-        return _build_state(catalog, facts, *_list_sources(catalog, tenant, settings))
-    recorded = {
-        config.name: sync.listing_digest or ""
-        for config in tenant.sources
-        if (sync := facts.syncs.get(config.name)) is not None
-    }
-    return _build_state(catalog, facts, recorded, {})
+    return _read_state(catalog, _read_facts(catalog, [_compute_keys(tenant)])[record.id], settings)
 
 
 def read_tenant_states(
     catalog: Catalog, records: Iterable[TenantRecord], parsed: ParsedTenants, settings: Settings
 ) -> Iterator[tuple[TenantRecord, TenantState | Exception]]:
-    """List the sources of many tenants, one after the other, as the caller iterates.
+    """Read the states of many tenants, one after the other, as the caller iterates.
+
+    The sources are listed only of tenants without pending work.
 
     Yields:
         each tenant with its state, or with the error that prevented reading it.
@@ -115,12 +108,23 @@ def _read_state_or_error(
     catalog: Catalog, facts: _Facts, settings: Settings
 ) -> TenantState | Exception:
     try:
-        listed_sources = _list_sources(catalog, facts.keys.tenant, settings)
-        return _build_state(catalog, facts, *listed_sources)
+        return _read_state(catalog, facts, settings)
     except ServiceUnavailable:
         raise
     except Exception as error:  # an error of one tenant must not stop the others
         return error
+
+
+def _read_state(catalog: Catalog, facts: _Facts, settings: Settings) -> TenantState:
+    work_left, tenant = facts.left, facts.keys.tenant
+    if not (work_left.pending or work_left.removals or work_left.partly_replaced):
+        return _build_state(catalog, facts, *_list_sources(catalog, tenant, settings))
+    recorded = {
+        config.name: sync.listing_digest or ""
+        for config in tenant.sources
+        if (sync := facts.syncs.get(config.name)) is not None
+    }
+    return replace(_build_state(catalog, facts, recorded, {}), is_listed=False)
 
 
 def _compute_keys(tenant: Tenant) -> _Keys:

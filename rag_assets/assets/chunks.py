@@ -6,7 +6,7 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import CHUNK_COLUMNS, CHUNKS
 from rag_assets.assets.metadata_values import build_bar_chart, build_duration, build_table
-from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
+from rag_assets.assets.stage_context import skip_inactive_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.slices import load_work
@@ -22,7 +22,7 @@ _HISTOGRAM_BINS = 7
     description=CHUNKS,
     metadata={"dagster/column_schema": CHUNK_COLUMNS},
 )
-@skip_disabled_tenant
+@skip_inactive_tenant
 def chunks(
     context: dg.AssetExecutionContext,
     workbench: Workbench,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from rag_assets.assets.descriptions import EMBEDDING_COLUMNS, EMBEDDINGS
 from rag_assets.assets.metadata_values import build_duration, build_table
-from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
+from rag_assets.assets.stage_context import skip_inactive_tenant, tenant_stage
 from rag_assets.billing.spending import Cap, CapName, build_caps
 from rag_assets.common.formatting import dollars
 from rag_assets.declarations import asset
@@ -73,7 +73,7 @@ class Embedding(dg.Config):
     description=EMBEDDINGS,
     metadata={"dagster/column_schema": EMBEDDING_COLUMNS},
 )
-@skip_disabled_tenant
+@skip_inactive_tenant
 def embeddings(
     context: dg.AssetExecutionContext,
     config: Embedding,

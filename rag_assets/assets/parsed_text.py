@@ -6,7 +6,7 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import PARSED_COLUMNS, PARSED_TEXT
 from rag_assets.assets.metadata_values import build_duration, build_notes_table, build_table
-from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
+from rag_assets.assets.stage_context import skip_inactive_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.ingest.parsing.media_types import get_format_name
 from rag_assets.pipeline.parsing import FormatReport, parse_documents
@@ -31,7 +31,7 @@ _COLUMNS = {
     description=PARSED_TEXT,
     metadata={"dagster/column_schema": PARSED_COLUMNS},
 )
-@skip_disabled_tenant
+@skip_inactive_tenant
 def parsed_text(
     context: dg.AssetExecutionContext,
     workbench: Workbench,

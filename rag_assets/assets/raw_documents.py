@@ -6,7 +6,7 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import DOCUMENT_COLUMNS, RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import build_duration, build_notes_table, build_table
-from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
+from rag_assets.assets.stage_context import skip_inactive_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.pipeline.listing import list_documents
@@ -22,11 +22,12 @@ class ListingConfig(dg.Config):
 
     Attributes:
         allow_deletes: whether to also delete documents whose deletion would be held back.
-        reuse_listings: whether to reuse the listing of an earlier run of the same sync.
+        reuse_listings: whether to reuse the listing of an earlier run of the same sync; None: if
+            it is recent and documents still wait.
     """
 
     allow_deletes: bool = False
-    reuse_listings: bool = False
+    reuse_listings: bool | None = None
 
 
 @asset(
@@ -34,7 +35,7 @@ class ListingConfig(dg.Config):
     description=RAW_DOCUMENTS,
     metadata={"dagster/column_schema": DOCUMENT_COLUMNS, "dagster/table_name": "documents"},
 )
-@skip_disabled_tenant
+@skip_inactive_tenant
 def raw_documents(
     context: dg.AssetExecutionContext,
     config: ListingConfig,

@@ -14,7 +14,7 @@ from rag_assets.assets.metadata_values import (
     render_table,
 )
 from rag_assets.assets.reports import build_generations_report
-from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
+from rag_assets.assets.stage_context import skip_inactive_tenant, tenant_stage
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, asset
 from rag_assets.ingest.parsing.media_types import get_format_name
@@ -107,7 +107,7 @@ def _list_facts(ctx: TenantContext, tenant: TenantSummary, alias: str) -> list[t
     description=SEARCH_INDEX,
     metadata={"dagster/column_schema": ENTRY_COLUMNS},
 )
-@skip_disabled_tenant
+@skip_inactive_tenant
 def search_index(
     context: dg.AssetExecutionContext,
     names: Naming,

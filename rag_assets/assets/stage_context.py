@@ -13,7 +13,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.repair import heal_lake
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import (
-    SKIPPED_DISABLED,
+    SKIPPED,
     SkippedTenant,
     Workbench,
     convert_to_failures,
@@ -27,10 +27,10 @@ _Result: TypeAlias = dg.MaterializeResult[None]
 _Stage: TypeAlias = Callable[Concatenate[dg.AssetExecutionContext, _P], _Result]
 
 
-def skip_disabled_tenant(stage: _Stage[_P]) -> _Stage[_P]:
-    """Let the decorated asset succeed without work if the run's tenant is disabled.
+def skip_inactive_tenant(stage: _Stage[_P]) -> _Stage[_P]:
+    """Let the decorated asset succeed without work if the run's tenant is disabled or removed.
 
-    Otherwise a disabled tenant would fail a backfill over all partitions.
+    Otherwise such a tenant would fail a backfill over all partitions.
     """
 
     @functools.wraps(stage)
@@ -41,7 +41,7 @@ def skip_disabled_tenant(stage: _Stage[_P]) -> _Stage[_P]:
             return stage(context, *args, **arguments)
         except SkippedTenant as skipped:
             context.log.info(f"skipped: {skipped.description}")
-            return dg.MaterializeResult(metadata=SKIPPED_DISABLED)
+            return dg.MaterializeResult(metadata={SKIPPED: skipped.reason})
 
     return run
 

@@ -21,6 +21,7 @@ import rag_assets
 from rag_assets.cli import find_home_folder
 from rag_assets.cli.runs import get_repository
 from rag_assets.common.settings import Settings
+from rag_assets.dagster_compat import LAZY_MODULES
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import Fingerprint, ForkServer, restart_process
 from rag_assets.ingest.workers.process import get_fork_server_socket, scrub_environment
@@ -36,14 +37,9 @@ _SKIPPED_MODULES = re.compile(
 _LIBRARIES = (
     *("polars", "deltalake", "elasticsearch.helpers", "psycopg", "psycopg2.extras"),
     *("sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.postgresql.psycopg2"),
-    *("dagster_postgres", "dagster._cli.api", "dagster._core.execution.execute_in_process"),
-    *("dagster._core.execution.plan.active", "dagster._core.executor.in_process"),
-    *("dagster._core.instance.factory", "dagster._core.secrets.env_file"),
-    *("dagster._core.storage.noop_compute_log_manager", "dagster._core.storage.root"),
-    *("dagster._core.storage.local_compute_log_manager", "dagster._core.system_config.objects"),
+    *("dagster_postgres", *LAZY_MODULES),
     *("onnxruntime", "tokenizers", "Stemmer", "ahocorasick_rs", "fasttext", "fsspec"),
     *("kingfisher_sdk", "rich.console", "rich.table", "anyio._backends._asyncio"),
-    *("dagster._core.instance.runs.run_domain", "dagster._core.system_config.composite_descent"),
     *("ruamel.yaml.mergevalue", "upath.implementations.local", "fsspec.implementations.local"),
 )
 """Libraries that other code imports lazily; the fork server imports them at its start."""

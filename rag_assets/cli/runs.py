@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import logging
 import math
+import re
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -177,7 +178,7 @@ class Runner:
                 hint="nothing of this run was kept; add the tenant again to index it",
             )
         failure = (
-            _find_disabled_failure(result, tenant_id)
+            _find_skip_failure(result, tenant_id)
             if result.success
             else _find_failure(result, job_name)
         )
@@ -279,18 +280,21 @@ def _collect_checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...
     return tuple(results)
 
 
-def _find_disabled_failure(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
-    """Return a RunFailed if a run did no work because the tenant was disabled, else None.
+def _find_skip_failure(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
+    """Return a RunFailed if a run did no work because the tenant is disabled or removed, else None.
 
     For Dagster such a run is successful, so that it does not fail a backfill.
     """
-    from rag_assets.resources.workbench import SKIPPED_DISABLED
+    from rag_assets.resources.workbench import SKIPPED
+    from rag_assets.storage.catalog.tenants.table import build_unknown_tenant_error
 
     for event in result.all_events:
         if event.event_type_value == "ASSET_MATERIALIZATION":
             metadata = event.step_materialization_data.materialization.metadata
-            if SKIPPED_DISABLED.keys() <= metadata.keys():
-                error = TenantDisabled(tenant_id)
+            if SKIPPED in metadata:
+                is_disabled = metadata[SKIPPED].value == "disabled"
+                build_error = TenantDisabled if is_disabled else build_unknown_tenant_error
+                error = build_error(tenant_id)
                 return RunFailed(error.message, hint=error.hint)
     return None
 
@@ -317,8 +321,8 @@ def describe_root_error(error: Any) -> str:
     while error.cause is not None:
         error = error.cause
     name = error.cls_name or ""
-    message = str(error.message).strip().removeprefix(f"dagster._core.definitions.events.{name}: ")
-    text = message.split(": ", 1)[-1]
+    # Dagster puts the class before the message, and its module if it is not built in.
+    text = re.sub(rf"^(?:[\w<>]+\.)*{re.escape(name)}: ", "", str(error.message).strip())
     return f"unexpected {name}: {text}" if hasattr(builtins, name) else text
 
 

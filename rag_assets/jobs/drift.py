@@ -10,7 +10,7 @@ import dagster as dg
 
 from rag_assets.checks.results import to_check_evaluation
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck
-from rag_assets.common.errors import TenantDisabled, TenantGone
+from rag_assets.common.errors import TenantDisabled, TenantGone, UnknownTenant
 from rag_assets.common.formatting import format_count
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
@@ -55,7 +55,7 @@ def repair_live_index(
             ctx = workbench.context(
                 context.partition_key, guard=tenant_lock.guard, log=context.log.info
             )
-        except TenantDisabled as error:
+        except (TenantDisabled, UnknownTenant) as error:
             context.log.info(f"skipped: {error.message}")
             return
         days = 1 if config.everything else ctx.tenant.drift.days

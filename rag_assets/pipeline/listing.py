@@ -16,6 +16,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.disk import encode_folders
+from rag_assets.pipeline import source_plans
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import list_all_stores
 from rag_assets.pipeline.mark_keeper import find_deletion_refusal
@@ -51,8 +52,6 @@ _BULK_LANE = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
 _SAMPLED_CHANGES = 20
-_WORK_PER_LISTING, _WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
-"""Seconds of work per second of listing, if the change watcher reports no change and if it does."""
 
 
 class ListingPace:
@@ -95,8 +94,8 @@ class ListingPace:
         """
         if self.is_listing:
             now = self._clock()
-            self._due_at = now + _WORK_PER_LISTING * seconds
-            self._due_if_changed_at = now + _WORK_PER_LISTING_OF_CHANGES * seconds
+            self._due_at = now + source_plans.WORK_PER_LISTING * seconds
+            self._due_if_changed_at = now + source_plans.WORK_PER_LISTING_OF_CHANGES * seconds
         if has_vanished:
             self.has_changed = True
             if not self.is_listing:
@@ -108,7 +107,7 @@ def list_documents(
     scanner: SecretScanner,
     *,
     allow_deletes: bool = False,
-    reuse_listings: bool = False,
+    reuse_listings: bool | None = None,
 ) -> ListingReport:
     """Bring the catalog's documents in line with every source of the tenant.
 
@@ -116,7 +115,7 @@ def list_documents(
     keeps its documents as they are, and does not affect the others.
 
     Args:
-        reuse_listings: whether a former run of the same sync has listed the sources; see
+        reuse_listings: whether to reuse the listings of a former run of the same sync; see
             plan_sources.
     """
     started = time.monotonic()
@@ -237,6 +236,7 @@ def _record_listing(
         held_deletions=len(deletions.held),
         held_reason=reason,
         folders=_list_folders_to_store(plan, names),
+        seconds=plan.seconds,
     )
     kinds = [change.kind for change in changes]
     fresh = [change for change in changes if change.kind in {"added", "changed"}]

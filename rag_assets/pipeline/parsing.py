@@ -240,6 +240,7 @@ class _ParsingStage:
         reason = "missing from its source, or changed since it was listed"
         failures = [build_failure(d, reason, "changing", retry_at) for d in self._vanished]
         postpone_documents(self._ctx, self._work, failures)
+        self._ctx.catalog.syncs.expire_listings(self._ctx.ref)
 
 
 def _choose_worker_count(sizes: Sequence[int]) -> int:

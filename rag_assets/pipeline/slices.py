@@ -202,6 +202,20 @@ def count_pending(ctx: TenantContext) -> int:
     )
 
 
+def is_any_document_pending(ctx: TenantContext) -> bool:
+    """Return whether a document can be processed now, in a build that is already open."""
+    builds = find_active_builds(ctx, ctx.catalog.generations.live(ctx.ref.id))
+    return any(
+        ctx.catalog.index.count_pending(
+            ctx.ref.id,
+            number,
+            build.context.config_key,
+            for_superseded_build=build.is_superseded,
+        )
+        for number, build in builds.items()
+    )
+
+
 def find_parsed_documents(
     ctx: TenantContext, documents: Iterable[Document]
 ) -> list[ParsedDocument]:

@@ -20,6 +20,7 @@ from rag_assets.ingest.sources.disk import FolderIdentity, decode_folders
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import DocumentSource, FolderSource, StateSource, parse_path
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import is_any_document_pending
 from rag_assets.pipeline.source_listing import (
     SourceListing,
     compare_source,
@@ -31,6 +32,9 @@ from rag_assets.pipeline.source_listing import (
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.builds.syncs import PARTLY, DeletionWindow, Sync
 from rag_assets.storage.catalog.documents.model import CatalogDocument
+
+WORK_PER_LISTING, WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
+"""Seconds of work per second of listing, if the change watcher reports no change and if it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class SourcePlan:
         listing: None if the source could not be listed; its documents stay as they are.
         folders: the folders to store with the listing; None: keep the stored folders.
         window: the time window in which the source's deletions are judged; None without deletions.
+        seconds: duration of the listing; None if a recorded listing is reused.
     """
 
     config: SourceConfig
@@ -68,6 +73,7 @@ class SourcePlan:
     folders: Mapping[str, FolderIdentity] | None = None
     window: DeletionWindow | None = None
     error: ListingFailed | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +122,15 @@ def plan_sources(
     *,
     allow_deletes: bool = False,
     relist: bool = True,
-    reuse_listings: bool = False,
+    reuse_listings: bool | None = None,
 ) -> Iterator[SourcePlan]:
     """List every configured source completely, one after the other, and compare each.
 
     Args:
         relist: also list the sources that report an unchanged state since their last listing.
         reuse_listings: without `relist`, reuse the recorded listings of sources that cannot report
-            a state; a former run of the same sync has recorded these listings.
+            a state; a former run of the same sync has recorded these listings. None: reuse them if
+            they are recent and documents of this sync still wait.
     """
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
@@ -131,16 +138,19 @@ def plan_sources(
         settings = compute_settings_key(ctx.tenant, config)
         last = syncs.get(source.name)
         if not relist and last:
-            listing = _find_unchanged_listing(ctx, source, settings, last, reuse=reuse_listings)
+            reuse = _is_listing_shared(ctx, last) if reuse_listings is None else reuse_listings
+            listing = _find_unchanged_listing(ctx, source, settings, last, reuse=reuse)
             if listing is not None:
                 yield SourcePlan(config, source, [], settings, listing)
                 continue
+        started = time.monotonic()
         known = list(ctx.catalog.documents.stream(ctx.ref.id, source.name))
         try:
             compared = compare_source(source, known, settings)
         except ListingFailed as error:
             yield SourcePlan(config, source, known, settings, None, error=error)
             continue
+        seconds = time.monotonic() - started
         listing = drop_pruned_changes(ctx, compared)
         window = None
         if listing.removed or allow_deletes:
@@ -168,7 +178,9 @@ def plan_sources(
             **listing.folders,
             **{at: former[at] for at in lost_by_folder},
         }
-        yield SourcePlan(config, source, known, settings, listing, deletions, folders, window)
+        yield SourcePlan(
+            config, source, known, settings, listing, deletions, folders, window, seconds=seconds
+        )
 
 
 def _find_lost_by_folder(
@@ -229,6 +241,14 @@ def _is_in_folder(path: str, folder: str) -> bool:
     if not folder:
         return not path.startswith("/")
     return path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _is_listing_shared(ctx: TenantContext, last: Sync) -> bool:
+    """Return whether this run continues the sync of a listing that is recent for its duration."""
+    work_share = WORK_PER_LISTING_OF_CHANGES if ctx.has_changed() else WORK_PER_LISTING
+    age_seconds = (time.time_ns() - (last.listed_at_ns or 0)) / 1e9
+    is_recent = 0 <= age_seconds < (1 + work_share) * last.listing_seconds
+    return is_recent and is_any_document_pending(ctx)
 
 
 def _find_unchanged_listing(

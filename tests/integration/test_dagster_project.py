@@ -9,7 +9,7 @@ import dagster as dg
 from rag_assets.cli.runs import STAGES
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import PostgresResource
-from rag_assets.resources.workbench import SKIPPED_DISABLED
+from rag_assets.resources.workbench import SKIPPED
 from rag_assets.testing import KnowledgeBase
 
 
@@ -83,15 +83,17 @@ def test_a_job_of_one_tenant_refuses_another(knowledge_base: KnowledgeBase, tmp_
     assert "rag_assets/job" not in kept.tags, "a run of the team's asset as well"
 
 
-def test_runs_of_a_disabled_tenant_succeed_without_work(
+def test_runs_of_disabled_and_removed_tenants_succeed_without_work(
     knowledge_base: KnowledgeBase, tmp_path: Path
 ) -> None:
-    for tenant in ("eu", "us"):
+    for tenant in ("eu", "us", "ca"):
         knowledge_base.add_tenant(tenant, tmp_path / tenant)
         (tmp_path / tenant / "page.md").write_text("# Page\n\nA page.\n")
     carried = InstallationResource.from_installation(knowledge_base.installation)
     catalog = PostgresResource(installation=carried).catalog()
     catalog.tenants.set_state("us", "DISABLED")
+    catalog.tenants.set_state("ca", "REMOVING")
+    knowledge_base.instance.add_dynamic_partitions("kb_tenants", ["gone"])
     repository = knowledge_base.build_defs(name="kb").get_repository_def()
 
     def run(job: str, tenant: str) -> dg.ExecuteInProcessResult:
@@ -104,18 +106,19 @@ def test_runs_of_a_disabled_tenant_succeed_without_work(
     [index] = done.asset_materializations_for_node("search_index")
     assert index.metadata["published documents"].value == 1
 
-    skipped = run("kb_sync_tenant", "us")
-    assert skipped.success
-    for stage in STAGES:
-        [event] = skipped.asset_materializations_for_node(stage)
-        assert {name: value.value for name, value in event.metadata.items()} == SKIPPED_DISABLED
-    checks = skipped.get_asset_check_evaluations()
-    assert {check.description for check in checks} == {"skipped: the tenant is disabled"}
-    assert all(check.passed for check in checks)
-    assert catalog.documents.count_by_status("us") == {}
-    assert catalog.syncs.find_slice("us", skipped.run_id) is None
+    for tenant, reason in (("us", "disabled"), ("ca", "removed"), ("gone", "removed")):
+        skipped = run("kb_sync_tenant", tenant)
+        assert skipped.success
+        for stage in STAGES:
+            [event] = skipped.asset_materializations_for_node(stage)
+            assert {key: value.value for key, value in event.metadata.items()} == {SKIPPED: reason}
+        checks = skipped.get_asset_check_evaluations()
+        assert {check.description for check in checks} == {f"skipped: the tenant is {reason}"}
+        assert all(check.passed for check in checks)
+        assert catalog.documents.count_by_status(tenant) == {}
+        assert catalog.syncs.find_slice(tenant, skipped.run_id) is None
 
-    assert run("kb_check_tenant", "us").success
-    assert run("kb_repair_index", "us").success
-    ordered = run("kb_publish_generation", "us")
-    assert not ordered.success, "the person who ordered it learns that nothing was published"
+        assert run("kb_check_tenant", tenant).success
+        assert run("kb_repair_index", tenant).success
+        ordered = run("kb_publish_generation", tenant)
+        assert not ordered.success, "the person who ordered it learns that nothing was published"

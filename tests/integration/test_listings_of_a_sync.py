@@ -13,7 +13,7 @@ from rag_assets.cli.follow import TenantFollower
 from rag_assets.cli.runs import Runner
 from rag_assets.ingest.sources.files import FilesSource
 from rag_assets.ingest.sources.model import ListedDocument
-from rag_assets.pipeline import listing as listing_stage
+from rag_assets.pipeline import source_plans
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.source_plans import (
     plan_sources,
@@ -45,8 +45,8 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(FilesSource, "list", listing)
     monkeypatch.setattr(workbench, "SliceLimits", lambda *_: SliceLimits(IN_A_SLICE))
-    monkeypatch.setattr(listing_stage, "_WORK_PER_LISTING", 1e6)
-    monkeypatch.setattr(listing_stage, "_WORK_PER_LISTING_OF_CHANGES", 1e6)
+    monkeypatch.setattr(source_plans, "WORK_PER_LISTING", 1e6)
+    monkeypatch.setattr(source_plans, "WORK_PER_LISTING_OF_CHANGES", 1e6)
     return seen
 
 
@@ -84,6 +84,21 @@ def test_sync_of_several_slices_lists_once(
     listings.clear()
     assert installation.sync("import").nothing_to_do
     assert len(listings) == 1
+
+
+def test_runs_started_by_dagster_share_one_listing_until_no_document_waits(
+    installation: Installation, folder: Path, listings: list[str]
+) -> None:
+    session = installation.session()
+    session.reconcile()
+    for _ in range(-(-FILES // IN_A_SLICE)):
+        assert session.runner.run("sync_tenant", "import").failure is None
+    assert session.catalog.documents.count_by_status("import") == {"READY": FILES}
+    assert len(listings) == 1
+    write(folder, FILES, "words of a late file")
+    assert session.runner.run("sync_tenant", "import").failure is None
+    assert session.catalog.documents.count_by_status("import") == {"READY": FILES + 1}
+    assert len(listings) == 2
 
 
 def test_files_changed_and_deleted_during_a_sync_are_indexed_by_it(

@@ -37,7 +37,7 @@ from rag_assets.storage.catalog.uploads import model as upload_tables
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0060"
+HEAD = "0061"
 _FIRST_RELEASED = "0059"
 """The core's revision in the first release; older ones are numbers, too, and have no migrations."""
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -402,6 +402,8 @@ syncs = sa.Table(
     sa.Column("held_reason", sa.Text),
     # Path, inode and file system of the root and of each mount point at the last listing.
     sa.Column("folders", JSONB),
+    # Duration of the last listing; 0 if unknown, or if files have changed since.
+    sa.Column("listing_seconds", sa.Double, nullable=False, server_default="0"),
     # Number of documents due for pruning, if so many that a person must confirm it.
     sa.Column("held_prunes", sa.Integer, nullable=False, server_default="0"),
     sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),

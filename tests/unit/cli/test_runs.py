@@ -1,10 +1,12 @@
 import json
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from rag_assets.cli.runs import convert_metadata, describe_root_error
+from rag_assets.common.errors import ListingFailed
 
 NO_NUMBERS = [float("nan"), float("inf"), float("-inf")]
 TABLE = dg.MetadataValue.table(
@@ -49,6 +51,7 @@ def test_values_without_json_form_are_text() -> None:
     [
         (KeyError("a1b2"), "unexpected KeyError: 'a1b2'"),
         (dg.Failure("the source is empty"), "the source is empty"),
+        (KeyError(), "unexpected KeyError: KeyError"),
     ],
 )
 def test_an_unexpected_error_of_a_step_is_shown_with_its_type(raised: Exception, text: str) -> None:
@@ -63,3 +66,31 @@ def test_an_unexpected_error_of_a_step_is_shown_with_its_type(raised: Exception,
     result = one.execute_in_process(raise_on_error=False)
     [event] = [event for event in result.all_events if event.is_step_failure]
     assert describe_root_error(event.step_failure_data.error) == text
+
+
+LOCKED = "tenant 'a' is locked by run of sync (pid 3, host: b); wait until it ends"
+
+
+class StoreError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", [dg.Failure, ListingFailed, StoreError])
+@pytest.mark.parametrize("message", [LOCKED, "Postgres does not answer: timeout: 3 s"])
+def test_describe_root_error_of_resource_keeps_colons_in_message(
+    kind: Callable[[str], Exception], message: str
+) -> None:
+    @dg.resource
+    def lock() -> None:
+        raise kind(message)
+
+    @dg.op(required_resource_keys={"lock"})
+    def work() -> None: ...
+
+    @dg.job(resource_defs={"lock": lock})
+    def one() -> None:
+        work()
+
+    result = one.execute_in_process(raise_on_error=False)
+    errors = [getattr(event.event_specific_data, "error", None) for event in result.all_events]
+    assert {describe_root_error(error) for error in errors if error} == {message}

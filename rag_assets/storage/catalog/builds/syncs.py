@@ -37,6 +37,7 @@ class Sync:
 
     Attributes:
         held_deletions: number of deletions that await a person's confirmation.
+        listing_seconds: duration of the last listing; 0 if unknown, or if files have changed since.
     """
 
     source: str
@@ -51,6 +52,7 @@ class Sync:
     held_prunes: int = 0
     held_reason: str | None = None
     folders: Sequence[Any] | None = None
+    listing_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,15 @@ class SyncTable(CatalogQueries):
         held_deletions: int,
         held_reason: str | None,
         folders: Sequence[Any] | None = None,
+        seconds: float | None = None,
     ) -> None:
         """Record that `documents` now agrees with a listing, and how many deletions are held.
 
         Args:
-            folders: see Sync; None: keep the recorded folders.
+            folders, seconds: see Sync; None: keep the recorded value.
         """
-        values: dict[str, Any] = {} if folders is None else {"folders": folders}
+        optional = {"folders": folders, "listing_seconds": seconds}
+        values = {name: value for name, value in optional.items() if value is not None}
         self._put(
             ref,
             source,
@@ -142,6 +146,10 @@ class SyncTable(CatalogQueries):
         """Delete the listing digests, so that the next sync compares every source again."""
         cleared = {"listing_digest": None, "retry_at": None, "last_error": None}
         self._database.update(ref, syncs, **cleared, attempts=0)
+
+    def expire_listings(self, ref: TenantRef) -> None:
+        """Record that files have changed since the listings, so that runs do not reuse them."""
+        self._database.update(ref, syncs, listing_seconds=0.0)
 
     def delete(self, ref: TenantRef, source: str) -> None:
         """Delete the row of a source that was removed with its documents."""
