@@ -75,7 +75,7 @@ def keep(
     url, home = installation.environment["RAG_ASSETS_DATABASE_URL"], installation.home
     with (
         TemporaryDirectory() as folder,
-        lzma.open(file, "wb", preset=9 | lzma.PRESET_EXTREME) as packed,
+        lzma.open(file, "xb", preset=9 | lzma.PRESET_EXTREME) as packed,
         tarfile.open(fileobj=packed, mode="w") as archive,
     ):
         options = ("--no-owner", "--no-privileges", f"--file={folder}/{_CATALOG}")

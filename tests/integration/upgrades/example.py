@@ -57,6 +57,14 @@ FILES = {
     "agents:\n  - id: guide\n    docs: {strategy: rag, sources: ['docs/*.md']}\n",
     "agents/docs/usage.md": "# Usage\n\nThe option --quiet prints errors only.\n",
 }
+COLORS = ("amber", "blue", "coral", "green", "indigo", "lilac", "olive", "purple", "teal", "violet")
+ROOMS = {
+    f"handbook/rooms/{color}-{floor}.md": f"# Room {color} {floor}\n\nThe {color} room on the "
+    f"{floor} floor has {seats + 2 * number} seats.\n"
+    for number, color in enumerate(COLORS)
+    for floor, seats in (("lower", 4), ("middle", 30), ("upper", 60))
+}
+"""More documents than a question returns, so that other first hits are noticed."""
 UPLOADS = {
     "handbook": ("contract.md", "# Contract\n\nThe contract ends in May.\n"),
     "guidelines": ("style.md", "# Style\n\nButtons are blue, and their labels are verbs.\n"),
@@ -98,7 +106,7 @@ def fill(installation: Installation) -> None:
     """Create the tenants with their documents, and sync them."""
     home = installation.home
     (home / "tenants.yaml").write_text(TENANTS)
-    for name, text in FILES.items():
+    for name, text in (FILES | ROOMS).items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
     MadeRepository(home / "shop").commit(CODE, "Show invoices")
@@ -161,14 +169,17 @@ def run(installation: Installation, *arguments: str) -> str:
     return done.out
 
 
-def _search(tenant: str, query: str, subject: str = "ann") -> Question:
-    return Question(tenant, "POST", "/rag/query", {"query": query}, subject=subject)
+def _search(tenant: str, query: str, subject: str = "ann", **options: Any) -> Question:
+    return Question(tenant, "POST", "/rag/query", {"query": query, **options}, subject=subject)
 
 
 QUESTIONS = (
     _search("handbook", "when does the valve open?"),
     _search("handbook", "end of the contract"),
     _search("handbook", "price of a pump"),
+    _search("handbook", "seats of the coral room on the upper floor", top_k=1),
+    _search("handbook", "olive room", top_k=3),
+    _search("handbook", "which room has 36 seats?", top_k=1),
     _search("guide", "# Usage\n\nThe option --quiet prints errors only."),
     _search("pages", "moon base"),
     _search("pages", "moon base", subject="bob"),

@@ -88,6 +88,7 @@ def enter(page: Page, origin: str) -> None:
     page.wait_for_url("**/panel/code")
 
 
+@pytest.mark.ci
 def test_an_admin_searches_opens_a_chunk_and_follows_a_relation(
     origin: str, browser: Browser
 ) -> None:

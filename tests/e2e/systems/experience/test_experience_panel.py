@@ -104,6 +104,7 @@ def enter(page: Page, origin: str, tenant: str = TENANT) -> None:
     page.wait_for_url("**/panel/experience")
 
 
+@pytest.mark.ci
 def test_an_admin_sees_a_pattern_and_takes_it_apart(origin: str, browser: Browser) -> None:
     with browser.new_context(viewport={"width": 1280, "height": 860}) as context:
         watched = Watched(context.new_page())

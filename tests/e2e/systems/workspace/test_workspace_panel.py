@@ -128,6 +128,7 @@ def figures(page: Page) -> dict[str, str]:
     return {row.locator("dt").inner_text(): row.locator("dd").inner_text() for row in rows}
 
 
+@pytest.mark.ci
 def test_an_admin_sees_the_status_and_has_things_indexed_again(
     wiki: Wiki, browser: Browser
 ) -> None:
