@@ -184,8 +184,8 @@ class _Definitions:
         """Return the innermost definition with this short name at an offset; "" if none."""
         return _find_innermost(self._by_name.get(name, ()), at)
 
+    def find_around(self, at: int) -> str:
         """Return the innermost definition around an offset, functions excepted; "" if none."""
-        """Return the innermost definition around an offset that is no function; "" if none."""
         return _find_innermost(self._outer, at)
 
 
