@@ -391,12 +391,17 @@ def test_commands_use_the_teams_instance_and_leave_its_settings(
 
 def test_a_run_from_the_ui_is_not_retried_by_dagster(guest: Guest) -> None:
     instance = guest.session.instance
-    instance.add_dynamic_partitions(TENANTS, ["nobody"])
+    guest.installation.synced("eu")
+    if not instance.has_dynamic_partition(TENANTS, "eu"):
+        instance.add_dynamic_partitions(TENANTS, ["eu"])
+    folder = guest.installation.home.parent / "sources" / "eu"
+    folder.rename(folder.with_name("elsewhere"))
     asset = dg.AssetKey("raw_documents")
     job = build_defs().get_repository_def().get_job("__ASSET_JOB")
     done = job.execute_in_process(
-        instance=instance, asset_selection=[asset], partition_key="nobody", raise_on_error=False
+        instance=instance, asset_selection=[asset], partition_key="eu", raise_on_error=False
     )
+    folder.with_name("elsewhere").rename(folder)
     assert not done.success
     run = instance.get_run_by_id(done.run_id)
     assert run is not None
