@@ -6,16 +6,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from rag_assets.api.problems import KINDS, get_kinds_by_error, get_problem_kind
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.dagster import build_defs
 from rag_assets.definitions import build_defs as build_installation
 from rag_assets.models.factory import get_embedder_id
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.plugins.system import PART_KINDS
+from rag_assets.tenants.application_settings import ApplicationSettings, overlay_settings
 from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
 from tests.chunking import require_records_by_default
@@ -123,3 +126,31 @@ def test_agents_as_tenants_are_described_as_they_are_loaded() -> None:
         assert re.findall(r"^\| `(\w+)` \|", described, re.M) == list(fields)
     for name in system.chunkers:
         assert f"| `{name}` |" in configuration
+
+
+@pytest.mark.parametrize(
+    ("section", "settings"),
+    [("workspace", {"resolved_comment_days": 3}), ("experience", {"code_tenant": "b"})],
+)
+def test_settings_of_another_profile_are_refused(section: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=f"tenant 'a': {section}: .* 'documents'") as e:
+        Tenant.from_config({"id": "a", section: settings})
+    assert f"remove {section}" in (e.value.hint or "")
+    assert Tenant.from_config({"id": "a", "profile": section, section: settings})
+
+
+def test_other_settings_lie_over_those_of_the_operator() -> None:
+    config = {
+        "id": "a",
+        "embedder": {"provider": "local"},
+        "profile": "workspace",
+        "workspace": {"resolved_comment_days": 5},
+    }
+    assert Tenant.from_config(config).workspace.resolved_comment_days == 5
+    settings = ApplicationSettings(resolved_comment_days=0, vector_backend="pgvector")
+    workspace = Tenant.from_config(overlay_settings(config, settings)).workspace
+    assert (workspace.resolved_comment_days, workspace.vector_backend) == (0, "pgvector")
+    assert Tenant.from_config({"id": "a"}).workspace.resolved_comment_days == 30
+    assert overlay_settings({"id": "a"}, settings) == {"id": "a"}, (
+        "left from when it was a workspace"
+    )

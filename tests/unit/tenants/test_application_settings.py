@@ -62,16 +62,6 @@ def test_a_model_is_in_force_once_it_was_taken() -> None:
     assert is_pending(ApplicationSettings(embedder=taken.embedder), operators)
 
 
-def test_other_settings_lie_over_those_of_the_operator() -> None:
-    config = {**LOCAL, "profile": "workspace", "workspace": {"resolved_comment_days": 5}}
-    assert Tenant.from_config(config).workspace.resolved_comment_days == 5
-    settings = ApplicationSettings(resolved_comment_days=0, vector_backend="pgvector")
-    workspace = Tenant.from_config(overlay_settings(config, settings)).workspace
-    assert (workspace.resolved_comment_days, workspace.vector_backend) == (0, "pgvector")
-    assert Tenant.from_config(LOCAL).workspace.resolved_comment_days == 30
-    assert overlay_settings(LOCAL, settings) == LOCAL, "left from when it was a workspace"
-
-
 def test_a_model_that_the_operator_changes_is_in_force_if_it_makes_the_same_vectors() -> None:
     def is_same(one: Any, other: Any) -> bool:
         return bool(one["model"] == other["model"])

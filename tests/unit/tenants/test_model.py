@@ -57,17 +57,6 @@ def test_an_unknown_profile_lists_the_known_ones() -> None:
     assert all(name in (raised.value.hint or "") for name in installed_systems().profiles)
 
 
-@pytest.mark.parametrize(
-    ("section", "settings"),
-    [("workspace", {"resolved_comment_days": 3}), ("experience", {"code_tenant": "b"})],
-)
-def test_settings_of_another_profile_are_refused(section: str, settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=f"tenant 'a': {section}: .* 'documents'") as e:
-        Tenant.from_config({"id": "a", section: settings})
-    assert f"remove {section}" in (e.value.hint or "")
-    assert Tenant.from_config({"id": "a", "profile": section, section: settings})
-
-
 SOURCE = {"name": "files", "type": "files", "root": "/tmp"}
 CHOOSE = "choose one of: files, records, uploads"
 
