@@ -104,10 +104,13 @@ def present(ctx: TenantContext) -> set[str]:
 
 
 def listed(ctx: TenantContext, scanner: SecretScanner) -> Counter[str] | str:
-    """Return what a listing does, by its report and by the rows it marks deleted or moved."""
+    """Return what a listing does, by its report and by the rows it marks deleted or moved.
+
+    It lists like the first run of a sync: later runs may reuse its listing.
+    """
     before = present(ctx)
     try:
-        report = list_documents(ctx, scanner)
+        report = list_documents(ctx, scanner, reuse_listings=False)
     except ListingFailed as error:
         return error.message
     gone = len(before - present(ctx))

@@ -41,6 +41,14 @@ _CODE = re.compile(
     r"|[({\[]|![01]\b|\\[A-Za-z]|[&*!|](?:$|[ \t]|[A-Za-z_][\w.]*[{(\[.]|[A-Za-z_]+$)"  # an expression, an alias
 )
 _CODE_WITHIN = re.compile(r"\?\.|::|\}=|\}catch|\]\(|->|=>|\(\)|^[\w.]+\([^)]*$")
+_HANDLER = re.compile(
+    r"(?:[A-Za-z]\w*(?:/|\\{1,2}|::|[.:]))*[A-Z]\w*Controller(?:(?:[@#.:]|::|->)[a-z_]\w*)?"
+    r"|[a-z_]+(?:/[a-z_]+)+#[a-z_]+"
+    r"|[a-z_]+#(?:index|show|new|create|edit|update|destroy|delete|[a-z]+(?:_[a-z]+)+)"
+)
+"""Matches the handler of a route: `PasswordController@reset`, `users/passwords#update`."""
+_ROUTE = re.compile(r"[a-z]+(?:[-_][a-z]+)*(?:[/:][a-z]+(?:[-_][a-z]+)*)+")
+"""Matches a relative path or a qualified name of a route: `site/reset-password`."""
 _MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NAME_WORDS = re.compile(
     r"(?i:passw|passphr|(?<![a-z])pass(?![a-z])|pwd|secret|token|(?<![a-z])key(?![a-z])|credential"
@@ -106,13 +114,20 @@ def is_token_body(body: str) -> bool:
 
 def is_secret_value(kind: ValueKind, value: str, *, is_quoted: bool) -> bool:
     """Return whether the value of a name is a credential; a quoted value is not code."""
-    if is_placeholder(value) or _PATH.match(value):
+    if is_placeholder(value) or _PATH.match(value) or _names_route(value):
         return False
     if kind is ValueKind.RANDOM:
         return is_generated(value)
     if kind is ValueKind.PASSWORD:
         return _is_quoted_password(value) if is_quoted else is_bare_password(value)
     return is_key(value, is_quoted=is_quoted)
+
+
+def _names_route(value: str) -> bool:
+    """Return whether a value is the handler of a route, or a route about credentials."""
+    if _HANDLER.fullmatch(value):
+        return True
+    return _ROUTE.fullmatch(value) is not None and _NAME_WORDS.search(value) is not None
 
 
 def is_key(value: str, *, is_quoted: bool = False) -> bool:
@@ -275,7 +290,7 @@ def is_cell_secret(kind: ValueKind, value: str, *, is_described: bool = False) -
 
     In a table of fields, other cells of the row may describe the name.
     """
-    if is_placeholder(value) or "://" in value or _PATH.match(value):
+    if is_placeholder(value) or "://" in value or _PATH.match(value) or _names_route(value):
         return False
     if any(map(str.isspace, value)):
         return kind is ValueKind.PASSWORD and is_phrase(value)

@@ -52,8 +52,8 @@ class Pinned(NamedTuple):
 
 
 PINNED = Pinned(
-    "6+kingfisher-1.5.0",
-    tables="06ed15c928450d31",
+    "7+kingfisher-1.5.0",
+    tables="0b1fa3815e3c55f4",
     corpus="3e4689274966a401",
     findings="fe7b4502bad65153",
 )

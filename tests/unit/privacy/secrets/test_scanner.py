@@ -306,6 +306,30 @@ def test_sentences_about_credentials_are_not_found(scanner: SecretScanner, line:
     assert found(scanner, line) == []
 
 
+ROUTES = (
+    "'password' => 'UserController@changePassword',",
+    "'secret' => 'Admin\\SecretController@rotate',",
+    'post "reset_password" => "login#reset_password"',
+    "password: users/passwords#update",
+    "password: 'accounts#update'",
+    "'password' => 'site/password-reset',",
+    '"PASSWORD": "auth:password-reset"',
+    "| password | users/passwords#edit |",
+)
+
+
+@pytest.mark.parametrize("line", ROUTES)
+def test_handlers_of_routes_are_not_found(scanner: SecretScanner, line: str) -> None:
+    assert found(scanner, line) == []
+
+
+@pytest.mark.parametrize("value", ["hunter#2show", "Summer#rain", "dragon@show", "Dragon::show"])
+def test_passwords_with_the_signs_of_handlers_are_found(
+    scanner: SecretScanner, value: str
+) -> None:
+    assert found(scanner, f"password: '{value}'") == [value]
+
+
 @st.composite
 def texts_with_spans(draw: st.DrawFn) -> tuple[str, list[SecretSpan]]:
     text = draw(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
