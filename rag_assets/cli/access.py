@@ -15,7 +15,7 @@ from rag_assets.cli.arguments import (
     TenantArgument,
     owner_options,
 )
-from rag_assets.cli.output import format_time, print_json, print_table, say
+from rag_assets.cli.output import format_time, print_json, print_table, progress, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import format_count
@@ -125,7 +125,7 @@ def create(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Create a token for a tenant or an organization, and show it once."""
+    """Create a token for a tenant or an organization, and print it once."""
     from rag_assets.api.identity import create_token
 
     token, stored = create_token(
@@ -139,7 +139,7 @@ def create(
         print_json({owner.kind: owner.id, "token_id": stored.token_id, "token": token})
         return
     say(token)
-    say(f"\nToken {stored.token_id} of {owner.id}. It is not shown again: store it now.")
+    progress(f"token {stored.token_id} of {owner.id} is not shown again: store it now")
 
 
 @tokens_app.command("list")

@@ -60,6 +60,18 @@ def assert_refused_as_json(said: CommandResult) -> None:
 # -- what succeeds
 
 
+def test_a_new_token_is_all_that_is_printed_on_standard_output(
+    run: Run, shared_installation: Installation
+) -> None:
+    somebody(shared_installation)
+    created = run("tokens", "create", "somebody")
+    assert created.code == 0, created.err
+    [token] = created.out.splitlines()
+    assert token.startswith("rag_")
+    assert "of somebody is not shown again: store it now" in created.err
+    assert token not in created.err
+
+
 def test_the_commands_of_a_tenant_in_json(
     run: Run, tmp_path: Path, shared_installation: Installation
 ) -> None:

@@ -324,9 +324,7 @@ def test_handlers_of_routes_are_not_found(scanner: SecretScanner, line: str) -> 
 
 
 @pytest.mark.parametrize("value", ["hunter#2show", "Summer#rain", "dragon@show", "Dragon::show"])
-def test_passwords_with_the_signs_of_handlers_are_found(
-    scanner: SecretScanner, value: str
-) -> None:
+def test_passwords_with_the_signs_of_handlers_are_found(scanner: SecretScanner, value: str) -> None:
     assert found(scanner, f"password: '{value}'") == [value]
 
 
