@@ -244,7 +244,7 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         stopped = RagAssetsError(
-            "stopped", hint="run the command again; it continues where it stopped"
+            "the command was stopped", hint="run it again; it continues where it stopped"
         )
         print_error(stopped, as_json=as_json)
         return 130

@@ -131,7 +131,7 @@ def advise_embedder(tenant: Tenant, languages: Counter[str]) -> str | None:
     return (
         f"{count} of {languages.total()} sampled documents are in other languages than English"
         f" ({', '.join(others)}), which the shipped embedder {DEFAULT_MODEL} was not trained for."
-        f" {E5_MODEL} was, and takes six to ten times the CPU time; to use it: {install}"
+        f" {E5_MODEL} was, and takes four to six times the CPU time; to use it: {install}"
         f"embedder: {{model: {E5_MODEL}}} for {tenant.id} in tenants.yaml, before its first sync"
     )
 

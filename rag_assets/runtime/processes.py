@@ -275,7 +275,8 @@ class BackgroundProcess:
             # A server without a record could not be stopped.
             child.kill()
             raise ServiceUnavailable(
-                f"{self.name} could not be recorded in {self.pid_file}: {error.strerror}"
+                f"{self.name} could not be recorded in {self.pid_file}: {error.strerror}",
+                hint="make sure that this folder is writable and that its disk is not full",
             ) from error
         return record
 

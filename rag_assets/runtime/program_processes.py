@@ -159,7 +159,10 @@ class DagsterProcesses:
         for start in starts:
             start.result()
         if (url := self.url) is None:
-            raise ServiceUnavailable("the Dagster webserver ended right after its start")
+            raise ServiceUnavailable(
+                "the Dagster webserver ended right after its start",
+                hint=f"see its log: {self.webserver.log_file}",
+            )
         return url
 
     def read_last_tick(self, database_url: str, default: datetime) -> datetime | None:

@@ -230,7 +230,7 @@ _NAMES: Final = {
 }
 _LOCAL_MODELS: Final = (
     (DEFAULT_MODEL, "English"),
-    (E5_MODEL, "about a hundred languages, six to ten times the computing time"),
+    (E5_MODEL, "about a hundred languages, four to six times the computing time"),
 )
 
 
