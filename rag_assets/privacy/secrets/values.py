@@ -41,14 +41,22 @@ _CODE = re.compile(
     r"|[({\[]|![01]\b|\\[A-Za-z]|[&*!|](?:$|[ \t]|[A-Za-z_][\w.]*[{(\[.]|[A-Za-z_]+$)"  # an expression, an alias
 )
 _CODE_WITHIN = re.compile(r"\?\.|::|\}=|\}catch|\]\(|->|=>|\(\)|^[\w.]+\([^)]*$")
-_HANDLER = re.compile(
-    r"(?:[A-Za-z]\w*(?:/|\\{1,2}|::|[.:]))*[A-Z]\w*Controller(?:(?:[@#.:]|::|->)[a-z_]\w*)?"
-    r"|[a-z_]+(?:/[a-z_]+)+#[a-z_]+"
-    r"|[a-z_]+#(?:index|show|new|create|edit|update|destroy|delete|[a-z]+(?:_[a-z]+)+)"
+_CREDENTIAL = r"(?:password|passwd|secret|token|key|credential)s?"
+_ACTION = (
+    r"(?:change|confirm|create|edit|forgot|new|recover|refresh|request|reset|revoke|rotate|set"
+    r"|update|verify)"
 )
-"""Matches the handler of a route: `PasswordController@reset`, `users/passwords#update`."""
-_ROUTE = re.compile(r"[a-z]+(?:[-_][a-z]+)*(?:[/:][a-z]+(?:[-_][a-z]+)*)+")
-"""Matches a relative path or a qualified name of a route: `site/reset-password`."""
+_ON_CREDENTIAL = rf"(?:(?:{_ACTION}[-_])+{_CREDENTIAL}|{_CREDENTIAL}(?:[-_]{_ACTION})+)"
+_REST_ACTION = r"(?:index|show|new|create|edit|update|destroy|delete)"
+_ROUTE = re.compile(
+    r"(?:[A-Za-z]+(?:/|\\{1,2}|::|[.:]))*(?:[A-Z][a-z]*\d?)+Controller(?:(?:[@#.:]|::|->)[a-z]\w*)?"
+    rf"|(?:[a-z_]+/)+[a-z_]+#(?:{_REST_ACTION}|{_ON_CREDENTIAL})"
+    rf"|[a-z_]+s#{_REST_ACTION}|[a-z_]+#{_ON_CREDENTIAL}"
+    rf"|(?:[a-z]+(?:[-_][a-z]+)*[/:])+{_ON_CREDENTIAL}"
+    r"|(?:[a-z_]+/)+(?:passwords|secrets|tokens|keys|credentials)"
+)
+"""Matches a handler (`users/passwords#update`) or a name (`site/reset-password`) of a route. The
+words are few on purpose: `root:mysecret` may be a user with a password."""
 _MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NAME_WORDS = re.compile(
     r"(?i:passw|passphr|(?<![a-z])pass(?![a-z])|pwd|secret|token|(?<![a-z])key(?![a-z])|credential"
@@ -114,7 +122,7 @@ def is_token_body(body: str) -> bool:
 
 def is_secret_value(kind: ValueKind, value: str, *, is_quoted: bool) -> bool:
     """Return whether the value of a name is a credential; a quoted value is not code."""
-    if is_placeholder(value) or _PATH.match(value) or _names_route(value):
+    if is_placeholder(value) or _PATH.match(value) or _ROUTE.fullmatch(value):
         return False
     if kind is ValueKind.RANDOM:
         return is_generated(value)
@@ -123,16 +131,10 @@ def is_secret_value(kind: ValueKind, value: str, *, is_quoted: bool) -> bool:
     return is_key(value, is_quoted=is_quoted)
 
 
-def _names_route(value: str) -> bool:
-    """Return whether a value is the handler of a route, or a route about credentials."""
-    if _HANDLER.fullmatch(value):
-        return True
-    return _ROUTE.fullmatch(value) is not None and _NAME_WORDS.search(value) is not None
-
-
 def is_key(value: str, *, is_quoted: bool = False) -> bool:
     """Return whether a value is a key or token: long and random, or short, mixed and not a name."""
-    if "://" in value or any(map(str.isspace, value)) or _TYPE_NAME.fullmatch(value):
+    is_name = _TYPE_NAME.fullmatch(value) or _ROUTE.fullmatch(value)
+    if is_name or "://" in value or any(map(str.isspace, value)):
         return False
     if not is_quoted and _CODE.match(value) and not _is_scrambled(value):
         return False
@@ -290,7 +292,7 @@ def is_cell_secret(kind: ValueKind, value: str, *, is_described: bool = False) -
 
     In a table of fields, other cells of the row may describe the name.
     """
-    if is_placeholder(value) or "://" in value or _PATH.match(value) or _names_route(value):
+    if is_placeholder(value) or "://" in value or _PATH.match(value) or _ROUTE.fullmatch(value):
         return False
     if any(map(str.isspace, value)):
         return kind is ValueKind.PASSWORD and is_phrase(value)

@@ -117,6 +117,18 @@ def test_a_missing_program_is_reported(server: BackgroundProcess) -> None:
         server.launch(["/nowhere/program"], env={})
 
 
+def test_a_server_that_cannot_be_recorded_is_ended(server: BackgroundProcess) -> None:
+    server.pid_file.mkdir()
+    before = psutil.Process().children()
+    with server.lock(), pytest.raises(ServiceUnavailable, match="could not be recorded in") as e:
+        server.launch([sys.executable, "-c", SLEEP], env={})
+    server.pid_file.rmdir()
+    assert "writable" in (e.value.hint or "")
+    assert str(server.pid_file) in e.value.message
+    _, running = psutil.wait_procs(set(psutil.Process().children()) - {*before}, timeout=10)
+    assert not running
+
+
 def test_a_long_log_is_rotated_once(server: BackgroundProcess) -> None:
     server.log_file.parent.mkdir()
     server.log_file.write_bytes(b"x" * (8 * 1024 * 1024 + 1))

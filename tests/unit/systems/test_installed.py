@@ -139,7 +139,7 @@ def test_settings_of_another_profile_are_refused(section: str, settings: dict[st
     assert Tenant.from_config({"id": "a", "profile": section, section: settings})
 
 
-def test_other_settings_lie_over_those_of_the_operator() -> None:
+def test_settings_of_an_application_override_the_operators() -> None:
     config = {
         "id": "a",
         "embedder": {"provider": "local"},

@@ -53,7 +53,7 @@ class Pinned(NamedTuple):
 
 PINNED = Pinned(
     "7+kingfisher-1.5.0",
-    tables="0b1fa3815e3c55f4",
+    tables="504a5fcc630f1b2c",
     corpus="3e4689274966a401",
     findings="fe7b4502bad65153",
 )

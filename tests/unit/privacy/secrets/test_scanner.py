@@ -309,6 +309,8 @@ def test_sentences_about_credentials_are_not_found(scanner: SecretScanner, line:
 ROUTES = (
     "'password' => 'UserController@changePassword',",
     "'secret' => 'Admin\\SecretController@rotate',",
+    "'token' => 'OAuth2TokenController@issue',",
+    "controllers passwords: 'users/passwords'",
     'post "reset_password" => "login#reset_password"',
     "password: users/passwords#update",
     "password: 'accounts#update'",
@@ -323,7 +325,14 @@ def test_handlers_of_routes_are_not_found(scanner: SecretScanner, line: str) -> 
     assert found(scanner, line) == []
 
 
-@pytest.mark.parametrize("value", ["hunter#2show", "Summer#rain", "dragon@show", "Dragon::show"])
+SIGNED_PASSWORDS = (
+    *("hunter#2show", "Summer#rain", "dragon@show", "dragon#show", "Dragon::show", "root#secret"),
+    *("root:mysecretpass", "dbuser:secret-garden", "admin/mysecretword", "passion/key-lime"),
+    *("tiger#moon_river", "root#super_secret", "Xk9fController"),
+)
+
+
+@pytest.mark.parametrize("value", SIGNED_PASSWORDS)
 def test_passwords_with_the_signs_of_handlers_are_found(scanner: SecretScanner, value: str) -> None:
     assert found(scanner, f"password: '{value}'") == [value]
 
